@@ -762,6 +762,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_keep_references(ad
  * errors: of the run: INVALID_ARGUMENT where a split starts inside the model. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_verify_reference(addend_request* request,
                                                                                int32_t verify) ADDEND_NOEXCEPT;
+/* Sets whether addend_model_record, given one example, derives others of other sizes from it, parts and repetitions,
+ * and learns from these (1) or not (0, the default). The program then holds between the sizes that were tried; a
+ * dimension of which nothing can be learned keeps its size. The model runs about ten times for each dimension. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_learn_sizes(addend_request* request,
+                                                                          int32_t learn) ADDEND_NOEXCEPT;
 /* Sets the switch that may end runs of this request; NULL, the default: none.
  * in: cancellation (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(
@@ -860,7 +865,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_interactions_html(const char* 
                                                                     addend_string** out_html) ADDEND_NOEXCEPT;
 /* Runs the model once and keeps what it did as a program; splits and probes are not looked at. Further examples of
  * other sizes (addend_request_next_example) teach the program which numbers follow which dimension of the inputs, so
- * that it runs for other sizes too; without any it runs for the sizes of the recording.
+ * that it runs for other sizes too; without any it runs for the sizes of the recording, unless the request asks for
+ * others to be derived (addend_request_set_learn_sizes).
  * in: model, request (borrowed).
  * out: out_program (new).
  * errors: UNIMPLEMENTED with the position of what cannot be recorded; FAILED_PRECONDITION with the position of a number
@@ -1463,7 +1469,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace
  */
 typedef int32_t(ADDEND_CALL* addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
                                                size_t num_inputs, addend_program** out_program);
-/* Records a live model with several examples, as addend_model_record does.
+/* Records a live model with several examples, as addend_model_record does; with one example, it derives others from it
+ * as addend_request_set_learn_sizes says.
  * in: request (borrowed), whose inputs are tensors without a structure.
  * out: out_program (new).
  * thread: that of the model. */

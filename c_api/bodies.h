@@ -132,6 +132,7 @@ struct RequestBody {
   Direction direction = Direction::kAuto;
   bool keep_references = false;
   bool verify_reference = false;
+  bool learn_sizes = false;
   std::shared_ptr<std::atomic<bool>> cancelled;
 };
 

@@ -233,8 +233,8 @@ ADDEND_API addend_status* addend_model_record(const addend_model* model, const a
     Model& own = *run.model.model;
     const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(run.model.input_names, run.request);
     const RecordOptions options = RecordOptionsOf(run.model);
-    const Recording recording =
-        examples.size() == 1 ? Record(own, examples[0], options) : RecordSizes(own, examples, options);
+    const bool learn = examples.size() > 1 || run.request.learn_sizes;
+    const Recording recording = learn ? RecordSizes(own, examples, options) : Record(own, examples[0], options);
     Give(out_program, ProgramOf(recording.program, run.model.path));
   });
 }

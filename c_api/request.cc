@@ -261,6 +261,10 @@ ADDEND_API addend_status* addend_request_set_direction(addend_request* request, 
   });
 }
 
+ADDEND_API addend_status* addend_request_set_learn_sizes(addend_request* request, int32_t learn) noexcept {
+  return Guard([&] { Get(request, "request").learn_sizes = learn != 0; });
+}
+
 ADDEND_API addend_status* addend_request_set_verify_reference(addend_request* request, int32_t verify) noexcept {
   return Guard([&] { Get(request, "request").verify_reference = verify != 0; });
 }

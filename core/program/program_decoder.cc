@@ -616,32 +616,41 @@ class Decoder {
     if (program_.output_versions.size() != versions.size()) Fail("output_versions", "does not fit output");
   }
 
-  void Dimension(const Json& json, const std::string& where, int* input, int* dim) const {
-    *input = static_cast<int>(Integer(json, "input", where, 0, num_values_ - 1));
+  // `prefix`: of the names of the two keys.
+  void Dimension(const Json& json, const std::string& where, const std::string& prefix, int* input, int* dim) const {
+    *input = static_cast<int>(Integer(json, (prefix + "input").c_str(), where, 0, num_values_ - 1));
     if (!inputs_.contains(*input)) Fail(where, "names no input");
     const auto rank = static_cast<int64_t>(program_.values[*input].geometry.sizes.size());
-    *dim = static_cast<int>(Integer(json, "dim", where, 0, rank - 1));
+    *dim = static_cast<int>(Integer(json, (prefix + "dim").c_str(), where, 0, rank - 1));
   }
 
   void Sizes() {
     for (const Json& json : Array(json_, "free", "the file")) {
       FreeDimension dimension;
-      Only(json, "free", {"input", "dim", "like"});
-      Dimension(json, "free", &dimension.input, &dimension.dim);
+      Only(json, "free", {"input", "dim", "like", "least", "most"});
+      Dimension(json, "free", "", &dimension.input, &dimension.dim);
       const auto before = static_cast<int64_t>(program_.free.size()) - 1;
       dimension.like = static_cast<int>(Integer(json, "like", "free", -1, before));
+      if (json.contains("least") || json.contains("most")) {
+        dimension.least = Integer(json, "least", "free", 0, FreeDimension::kAnySize);
+        dimension.most = Integer(json, "most", "free", dimension.least, FreeDimension::kAnySize);
+      }
       program_.free.push_back(dimension);
     }
     for (const Json& json : Array(json_, "sizes", "the file")) {
       const std::string where = absl::StrCat("sizes[", program_.sizes.size(), "]");
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
       SizeRelation relation;
-      Only(json, where, {"call", "argument", "storage", "element", "input", "dim", "factor", "offset"});
+      Only(json, where,
+           {"call", "argument", "storage", "element", "input", "dim", "other_input", "other_dim", "factor", "offset"});
       const bool constant = json.contains("storage");
       if (!constant) relation.call = static_cast<int>(Integer(json, "call", where, 0, LastCall()));
       if (!program_.sizes.empty() && program_.sizes.back().call > relation.call) Fail(where, "is out of order");
       relation.element = static_cast<int>(Integer(json, "element", where, constant ? 0 : -1, kMost));
-      Dimension(json, where, &relation.input, &relation.dim);
+      Dimension(json, where, "", &relation.input, &relation.dim);
+      if (json.contains("other_input")) {
+        Dimension(json, where, "other_", &relation.other_input, &relation.other_dim);
+      }
       relation.factor = Integer(json, "factor", where, -kMost, kMost);
       relation.offset = Integer(json, "offset", where, -kMost, kMost);
       if (constant) {

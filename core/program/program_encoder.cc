@@ -171,7 +171,12 @@ Json Encode(const RecordedGuard& guard) {
 }
 
 Json Encode(const FreeDimension& dimension) {
-  return Json{{"input", dimension.input}, {"dim", dimension.dim}, {"like", dimension.like}};
+  Json json{{"input", dimension.input}, {"dim", dimension.dim}, {"like", dimension.like}};
+  if (dimension.Limited()) {
+    json["least"] = dimension.least;
+    json["most"] = dimension.most;
+  }
+  return json;
 }
 
 Json Encode(const SizeRelation& relation) {
@@ -180,6 +185,10 @@ Json Encode(const SizeRelation& relation) {
             {"dim", relation.dim},
             {"factor", relation.factor},
             {"offset", relation.offset}};
+  if (relation.other_input >= 0) {
+    json["other_input"] = relation.other_input;
+    json["other_dim"] = relation.other_dim;
+  }
   if (relation.call < 0) {
     json["storage"] = relation.storage;
   } else {

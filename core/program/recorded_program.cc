@@ -69,6 +69,14 @@ Position PositionOf(const RecordedProgram& program, int call) {
   return position;
 }
 
+std::string DescribeDimension(const RecordedProgram& program, int input, int dim) {
+  return absl::StrCat("dimension ", dim, " of ", program.values[input].name);
+}
+
+std::string DescribeLimits(const FreeDimension& dimension) {
+  return absl::StrCat("sizes from ", dimension.least, " to ", dimension.most, " were tried");
+}
+
 std::string DescribeValue(const RecordedValue& value) { return TensorText(value.dtype, value.geometry.sizes); }
 
 std::string DescribeCall(const RecordedProgram& program, int call) {

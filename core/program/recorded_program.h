@@ -21,6 +21,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -142,8 +143,8 @@ struct RecordedInput {
   Structure structure;  // tensors are values of the program
 };
 
-// A number among the arguments of a call, or an element of a constant, that follows a dimension of an input:
-// factor * size + offset.
+// A number among the arguments of a call, or an element of a constant, that follows a dimension of an input, or the
+// product of two: factor * size + offset, or factor * size * other size + offset.
 struct SizeRelation {
   int call = -1;  // -1: of a constant
   int16_t argument = -1;
@@ -151,6 +152,8 @@ struct SizeRelation {
   int storage = -1;  // the constant's, where there is no call
   int input = -1;    // value
   int dim = -1;
+  int other_input = -1;  // of a product: value; -1: of no product
+  int other_dim = -1;
   int64_t factor = 1;
   int64_t offset = 0;
 };
@@ -160,6 +163,13 @@ struct FreeDimension {
   int input = -1;  // value
   int dim = -1;
   int like = -1;  // in RecordedProgram::free: the dimension whose size it must have; -1: free by itself
+  // The sizes that it may have, those between the ones that were tried: nobody knows what a model does beyond them.
+  // Programs that were saved by older versions have no limits.
+  int64_t least = 0;
+  int64_t most = kAnySize;
+  static constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
+
+  bool Limited() const { return least > 0 || most != kAnySize; }
 };
 
 struct RecordedProgram {
@@ -186,6 +196,10 @@ std::string OtherLibTorch(const RecordedProgram& program);
 std::string DescribeCall(const RecordedProgram& program, int call);
 // "f32[2, 3]".
 std::string DescribeValue(const RecordedValue& value);
+// "dimension 0 of x".
+std::string DescribeDimension(const RecordedProgram& program, int input, int dim);
+// "sizes from 1 to 9 were tried": what the limits of a free dimension are.
+std::string DescribeLimits(const FreeDimension& dimension);
 // The number of the value of that name. Throws NotFound.
 int FindValue(const RecordedProgram& program, const std::string& name);
 // Returns the calls that have to run before this one so that it reads what it read, ascending and without repetition:

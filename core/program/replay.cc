@@ -216,9 +216,13 @@ class Replay::Execution {
       return given[at].size(dimension.dim);
     };
     const auto name = [&](const FreeDimension& dimension) {
-      return absl::StrCat("dimension ", dimension.dim, " of ", program_.values[dimension.input].name);
+      return DescribeDimension(program_, dimension.input, dimension.dim);
     };
     for (const FreeDimension& dimension : program_.free) {
+      if (size(dimension) < dimension.least || size(dimension) > dimension.most) {
+        complaints.push_back(absl::StrCat(name(dimension), " is ", size(dimension), ", but ", DescribeLimits(dimension),
+                                          "; record with an example of this size too"));
+      }
       if (dimension.like < 0) continue;
       const FreeDimension& other = program_.free[dimension.like];
       if (size(dimension) == size(other)) continue;
@@ -439,7 +443,9 @@ class Replay::Execution {
   }
 
   int64_t NumberOf(const SizeRelation& relation) const {
-    return relation.factor * sizes_.at(relation.input)[relation.dim] + relation.offset;
+    int64_t number = relation.factor * sizes_.at(relation.input)[relation.dim];
+    if (relation.other_input >= 0) number *= sizes_.at(relation.other_input)[relation.other_dim];
+    return number + relation.offset;
   }
 
   void Apply(const SizeRelation& relation, Stack& stack) const {

@@ -38,6 +38,9 @@ Json SummaryRecord(const RecordedProgram& program) {
     free.push_back({{"input", program.values[dimension.input].name},
                     {"dim", dimension.dim},
                     {"like", dimension.like < 0 ? Json(nullptr) : Json(dimension.like)}});
+    if (!dimension.Limited()) continue;
+    free.back()["least"] = dimension.least;
+    free.back()["most"] = dimension.most;
   }
   return record;
 }

@@ -9,7 +9,7 @@ namespace addend {
 
 // {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name", "structure"}], "output",
 //  "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value", "position"}],
-//  "free": [{"input", "dim", "like"}]}
+//  "free": [{"input", "dim", "like", "least" and "most" where sizes are limited}]}
 // Structures are written as DescribeStructure() does, calls as DescribeCall(); `free` has the dimensions of inputs that
 // may have another size, and `like` the place in this list of the one whose size they must have, or null.
 Json SummaryRecord(const RecordedProgram& program);

@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/operator_traits.h"
@@ -78,7 +79,7 @@ bool Breaks(char c) { return c == '"' || c == '\\' || !absl::ascii_isprint(stati
 
 // A name that TorchScript takes for an argument.
 std::string Identifier(const std::string& name) {
-  static const auto* const kUsed = new std::set<std::string>{"torch", "ops", "CONSTANTS"};  // by the code in a file
+  static const auto* const kUsed = new std::set<std::string>{"torch", "ops", "CONSTANTS", "bool"};  // in a file
   std::string identifier = name;
   for (char& c : identifier) {
     if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -385,10 +386,14 @@ class Exporter {
     return graph_->insertNode(graph_->createList(element, elements))->output();
   }
 
-  // factor * size + offset.
+  // factor * size + offset; see SizeRelation.
   jit::Value* Size(int call, const SizeRelation& relation) {
     const c10::TypePtr type = c10::IntType::get();
     jit::Value* size = Insert("aten::size", {ValueOf(call, relation.input), Constant(relation.dim)}, type);
+    if (relation.other_input >= 0) {
+      jit::Value* other = ValueOf(call, relation.other_input);
+      size = Insert("aten::mul", {size, Insert("aten::size", {other, Constant(relation.other_dim)}, type)}, type);
+    }
     if (relation.factor != 1) size = Insert("aten::mul", {size, Constant(relation.factor)}, type);
     if (relation.offset != 0) size = Insert("aten::add", {size, Constant(relation.offset)}, type);
     return size;
@@ -480,6 +485,74 @@ class Exporter {
       given->setType(TypeOf(input.structure, input.name));
       Take(input.structure, given);
     }
+    for (const RecordedInput& input : program_.inputs) {
+      ForEachNumber(input.structure, [&](int value) {
+        if (value >= 0) RequireSizes(value);
+      });
+    }
+    for (const FreeDimension& dimension : program_.free) RequireSize(dimension);
+  }
+
+  // Stops a run of the file: numbers in it may be sizes.
+  void RequireSizes(int number) {
+    const RecordedValue& value = program_.values[number];
+    const at::IntArrayRef recorded = value.geometry.sizes;
+    std::vector<jit::Value*> sizes;
+    for (const int64_t size : recorded) sizes.push_back(Constant(size));
+    bool free = false;
+    for (const FreeDimension& dimension : program_.free) {
+      if (dimension.input != number) continue;
+      if (!free) {
+        jit::Value* rank = Insert("aten::dim", {values_[number]}, c10::IntType::get());
+        StopIf(Differs(rank, Constant(static_cast<int64_t>(recorded.size()))),
+               absl::StrCat(value.name, " has {} dimensions, and ", recorded.size(), " were recorded"), rank);
+        free = true;
+      }
+      sizes[dimension.dim] = SizeOf(dimension);
+    }
+    jit::Value* given = Insert("aten::size", {values_[number]}, c10::ListType::ofInts());
+    jit::Value* list = graph_->insertNode(graph_->createList(c10::IntType::get(), sizes))->output();
+    StopIf(Differs(given, list),
+           absl::StrCat("the sizes of ", value.name, " are {}, and [", absl::StrJoin(recorded, ", "), "] were recorded",
+                        free ? ", of which some may be others" : "",
+                        "; numbers in this file may be sizes: record with inputs of several sizes, which tell how they "
+                        "follow, and export again"),
+           given);
+  }
+
+  void RequireSize(const FreeDimension& dimension) {
+    const std::string name = DescribeDimension(program_, dimension.input, dimension.dim);
+    const c10::TypePtr type = c10::BoolType::get();
+    jit::Value* size = SizeOf(dimension);
+    if (dimension.like >= 0) {
+      const FreeDimension& like = program_.free[dimension.like];
+      StopIf(
+          Differs(size, SizeOf(like)),
+          absl::StrCat(name, " is {}, which has to be as large as ", DescribeDimension(program_, like.input, like.dim)),
+          size);
+    }
+    if (!dimension.Limited()) return;
+    const std::string tried = absl::StrCat(name, " is {}, but ", DescribeLimits(dimension),
+                                           "; record with an example of this size too, and export again");
+    StopIf(Insert("aten::lt", {size, Constant(dimension.least)}, type), tried, size);
+    StopIf(Insert("aten::gt", {size, Constant(dimension.most)}, type), tried, size);
+  }
+
+  jit::Value* SizeOf(const FreeDimension& dimension) {
+    return Insert("aten::size", {values_[dimension.input], Constant(static_cast<int64_t>(dimension.dim))},
+                  c10::IntType::get());
+  }
+
+  jit::Value* Differs(jit::Value* a, jit::Value* b) { return Insert("aten::ne", {a, b}, c10::BoolType::get()); }
+
+  // text: with {} in place of `given`.
+  void StopIf(jit::Value* condition, const std::string& text, jit::Value* given) {
+    jit::Node* choice = graph_->insertNode(graph_->create(c10::prim::If, {condition}, 0));
+    jit::Block* stopped = choice->addBlock();
+    choice->addBlock();
+    const jit::WithInsertPoint inside(stopped);
+    jit::Value* message = Insert("aten::format", {Constant(text), given}, c10::StringType::get());
+    graph_->insertNode(graph_->create(c10::prim::RaiseException, {message, Constant(c10::IValue())}, 0));
   }
 
   void Take(const Structure& structure, jit::Value* given) {

@@ -2,8 +2,9 @@
 //
 // Note [What a TorchScript file cannot say]
 // A program compares the numbers that left the tensors with those of the recording, and stops if they differ. A
-// TorchScript file would silently go the recorded way, so a program with such guards is not exported. Sizes are those
-// of the recording, or follow the inputs where the program has learned how.
+// TorchScript file would silently go the recorded way, so a program with such guards is not exported. Sizes follow the
+// inputs where the program has learned how. Where it has not, a number in it may be a size: the file then begins with a
+// comparison of the sizes of the inputs, and stops where they are not those of the recording.
 #ifndef ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_
 #define ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_
 

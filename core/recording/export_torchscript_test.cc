@@ -14,6 +14,7 @@
 #include "core/base/error_testing.h"
 #include "core/program/random_testing.h"
 #include "core/program/tensor_io.h"
+#include "core/recording/learn_sizes.h"
 #include "core/recording/record_program.h"
 
 namespace addend {
@@ -240,6 +241,38 @@ TEST(Export, ReplacesAFileWholeOrNotAtAll) {
   const std::string nowhere = testing::TempDir() + "/no_such_folder/whole.pt";
   EXPECT_THAT(MessageOf([&] { ExportTorchScript(*recording.program, nowhere); }),
               testing::HasSubstr("cannot write " + nowhere));
+}
+
+// What an exported file gives, or the error that it stops with.
+std::string Ran(const RecordedProgram& program, std::vector<c10::IValue> inputs, const Tensor& expected) {
+  const std::string path = testing::TempDir() + "/sizes.pt";
+  ExportTorchScript(program, path);
+  try {
+    const Tensor found = torch::jit::load(path).forward(std::move(inputs)).toTensor();
+    return at::equal(found, expected) ? "right" : "wrong";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+TEST(ExportTorchScript, StopsAtSizesThatTheProgramDoesNotFollow) {
+  const auto mean = [](const std::vector<Tensor>& in) { return in[0].sum(0) / in[0].size(0); };
+  const auto model = FromFunction(mean);
+  const auto expected = [&](const Tensor& x) { return mean({x}); };
+  const Tensor x = Random({2, 3}, 1);
+  const Tensor taller = Random({4, 3}, 2);
+  const auto fixed = Record(*model, {x}).program;
+  EXPECT_EQ(Ran(*fixed, {x}, expected(x)), "right");
+  EXPECT_THAT(Ran(*fixed, {taller}, expected(taller)),
+              testing::HasSubstr("the sizes of input_0 are [4, 3], and [2, 3] were recorded; numbers in this file"));
+  EXPECT_THAT(Ran(*fixed, {x[0]}, x), testing::HasSubstr("the sizes of input_0 are [3], and [2, 3]"));
+  const auto learned = RecordSizes(*model, {{x}}).program;
+  EXPECT_EQ(Ran(*learned, {taller}, expected(taller)), "right");
+  EXPECT_THAT(Ran(*learned, {Random({40, 3}, 1)}, x),
+              testing::HasSubstr("dimension 0 of input_0 is 40, but sizes from 1 to 9 were tried"));
+  EXPECT_THAT(Ran(*learned, {x[0]}, x), testing::HasSubstr("input_0 has 1 dimensions, and 2 were recorded"));
+  const auto given = RecordSizes(*model, {{x}, {Random({20, 3}, 1)}}).program;
+  EXPECT_EQ(Ran(*given, {Random({40, 3}, 1)}, expected(Random({40, 3}, 1))), "right");
 }
 
 }  // namespace

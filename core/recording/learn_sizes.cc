@@ -1,8 +1,10 @@
 #include "core/recording/learn_sizes.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -50,13 +52,21 @@ std::vector<at::Tensor> TensorsOf(const Inputs& inputs) {
   return tensors;
 }
 
+// More or fewer elements of a dimension; more by repetition.
+at::Tensor OfSize(const at::Tensor& tensor, int64_t dim, int64_t size) {
+  const int64_t own = tensor.size(dim);
+  if (size <= own) return tensor.narrow(dim, 0, size);
+  return tensor.index_select(dim,
+                             at::arange(size, tensor.options().dtype(at::kLong).requires_grad(false)).remainder(own));
+}
+
 class Learner {
  public:
   Learner(const RecordExample& record, std::vector<Inputs> examples)
       : record_(record), examples_(std::move(examples)) {}
 
+  // The program holds between the sizes of the examples.
   Recording Learn() {
-    if (examples_.size() < 2) throw InvalidArgument("learning sizes takes two examples or more");
     for (size_t e = 0; e < examples_.size(); ++e) Add(examples_[e], e);
     for (const RecordedInput& input : runs_[0].program->inputs) {
       ForEachNumber(input.structure, [&](int value) { values_.push_back(value); });
@@ -116,6 +126,8 @@ class Learner {
         FreeDimension dimension;
         dimension.input = values_[t];
         dimension.dim = d;
+        dimension.least = *std::min_element(sizes.begin(), sizes.end());
+        dimension.most = *std::max_element(sizes.begin(), sizes.end());
         for (size_t f = 0; f < free_.size() && dimension.like < 0; ++f) {
           if (SizesOf(TensorOf(free_[f].input), free_[f].dim) == sizes) dimension.like = static_cast<int>(f);
         }
@@ -125,33 +137,43 @@ class Learner {
     if (free_.empty()) throw InvalidArgument("the examples all have the same sizes");
   }
 
-  // Two points are on a line whatever they are.
+  // Two points are on a line whatever they are. A third size is larger by one, or smaller where the model takes none
+  // that is larger: 1 is tried last, at which many operators do something else.
   void AddThirdSize(size_t f) {
     if (free_[f].like >= 0) return;
     const std::vector<int64_t> sizes = SizesOf(TensorOf(free_[f].input), free_[f].dim);
     const std::set<int64_t> seen(sizes.begin(), sizes.end());
     if (seen.size() > 2) return;
-    int64_t third = *seen.rbegin() - 1;
-    while (third > 0 && seen.count(third) > 0) --third;
-    const std::string name =
-        absl::StrCat("dimension ", free_[f].dim, " of ", runs_[0].program->values[free_[f].input].name);
-    if (third <= 0) throw InvalidArgument(absl::StrCat(name, " comes in two sizes only; give a third example"));
     const size_t largest = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
-    Inputs inputs = WithTensors(examples_[largest], [&](const at::Tensor& tensor, size_t t) {
-      at::Tensor cut = tensor;
-      for (size_t g = 0; g < free_.size(); ++g) {
-        const bool follows = g == f || free_[g].like == static_cast<int>(f);
-        if (follows && values_[t] == free_[g].input) cut = cut.narrow(free_[g].dim, 0, third);
-      }
-      return cut.clone();
-    });
-    try {
-      Add(inputs, largest);
-    } catch (const Error& e) {
-      throw FailedPrecondition(absl::StrCat(name, " comes in two sizes only, and the model refuses a third, ", third,
-                                            "; give a third example (", e.what(), ")"));
+    std::vector<int64_t> thirds = {sizes[largest] + 1};
+    for (int64_t size = sizes[largest] - 1; size > 0 && thirds.size() < 2; --size) {
+      if (seen.count(size) == 0) thirds.push_back(size);
     }
-    examples_.push_back(std::move(inputs));
+    std::string refused;
+    for (const int64_t third : thirds) {
+      Inputs inputs = WithTensors(examples_[largest], [&](const at::Tensor& tensor, size_t t) {
+        at::Tensor other = tensor;
+        for (size_t g = 0; g < free_.size(); ++g) {
+          const bool follows = g == f || free_[g].like == static_cast<int>(f);
+          if (follows && values_[t] == free_[g].input) other = OfSize(other, free_[g].dim, third);
+        }
+        return other.clone();
+      });
+      try {
+        Add(inputs, largest);
+        examples_.push_back(std::move(inputs));
+        for (size_t g = 0; g < free_.size(); ++g) {
+          if (g != f && free_[g].like != static_cast<int>(f)) continue;
+          free_[g].least = std::min(free_[g].least, third);
+          free_[g].most = std::max(free_[g].most, third);
+        }
+        return;
+      } catch (const Error& e) {
+        refused = absl::StrCat("the model refuses a third, ", third, "; give a third example (", e.what(), ")");
+      }
+    }
+    throw FailedPrecondition(absl::StrCat(DescribeDimension(*runs_[0].program, free_[f].input, free_[f].dim),
+                                          " comes in two sizes only, and ", refused));
   }
 
   // Recordings at other sizes name values and calls otherwise, although nothing else is done.
@@ -300,20 +322,36 @@ class Learner {
                  std::vector<SizeRelation>& relations) const {
     if (std::set<int64_t>(numbers.begin(), numbers.end()).size() == 1) return;
     std::vector<SizeRelation> fits;
-    for (const FreeDimension& dimension : free_) {
-      if (dimension.like >= 0) continue;
-      const std::vector<int64_t> sizes = SizesOf(TensorOf(dimension.input), dimension.dim);
+    const auto fit = [&](const std::vector<int64_t>& sizes) {
       size_t other = 0;
-      while (sizes[other] == sizes[0]) ++other;
+      while (other < sizes.size() && sizes[other] == sizes[0]) ++other;
+      if (other == sizes.size()) return;
       const int64_t step = sizes[other] - sizes[0];
-      if ((numbers[other] - numbers[0]) % step != 0) continue;
-      relation.input = dimension.input;
-      relation.dim = dimension.dim;
+      if ((numbers[other] - numbers[0]) % step != 0) return;
       relation.factor = (numbers[other] - numbers[0]) / step;
       relation.offset = numbers[0] - relation.factor * sizes[0];
       bool holds = true;
       for (size_t r = 0; r < numbers.size(); ++r) holds &= relation.factor * sizes[r] + relation.offset == numbers[r];
       if (holds) fits.push_back(relation);
+    };
+    for (const FreeDimension& dimension : free_) {
+      if (dimension.like >= 0) continue;
+      relation.input = dimension.input;
+      relation.dim = dimension.dim;
+      fit(SizesOf(TensorOf(dimension.input), dimension.dim));
+    }
+    for (size_t f = 0; f < free_.size() && fits.empty(); ++f) {
+      for (size_t g = 0; g < f && free_[f].like < 0; ++g) {
+        if (free_[g].like >= 0) continue;
+        relation.input = free_[g].input;
+        relation.dim = free_[g].dim;
+        relation.other_input = free_[f].input;
+        relation.other_dim = free_[f].dim;
+        std::vector<int64_t> products = SizesOf(TensorOf(relation.input), relation.dim);
+        const std::vector<int64_t> others = SizesOf(TensorOf(relation.other_input), relation.other_dim);
+        for (size_t r = 0; r < products.size(); ++r) products[r] *= others[r];
+        fit(products);
+      }
     }
     const int call = relation.call;
     const std::string what = absl::StrCat(whose, " is ", absl::StrJoin(numbers, ", "), " in the examples");
@@ -349,6 +387,171 @@ class Learner {
   std::vector<FreeDimension> free_;
 };
 
+// Learns sizes from examples, and from others that it derives from the first; see Note [Learned sizes].
+class Deriver {
+ public:
+  Deriver(const RecordExample& record, const std::vector<Inputs>& examples) : record_(record), examples_(examples) {
+    for (const Inputs& example : examples) {
+      std::vector<std::vector<int64_t>>& sizes = sizes_.emplace_back();
+      for (const at::Tensor& tensor : TensorsOf(example)) sizes.push_back(tensor.sizes().vec());
+    }
+  }
+
+  // The dimensions that may have other sizes are those that have them in the examples.
+  Recording Extend() {
+    const std::vector<Group> given = GivenGroups();
+    for (const bool far : {true, false}) {
+      for (const bool one : {true, false}) {
+        std::vector<Group> groups = given;
+        bool more = false;
+        for (Group& group : groups) {
+          if (far) group.sizes.push_back(FarOf(group.most));
+          if (one && group.least > 1) group.sizes.push_back(1);
+          more |= !group.sizes.empty();
+        }
+        if (!more) continue;
+        if (const auto learned = Learned(groups)) return *learned;
+      }
+    }
+    return Learner(record_, examples_).Learn();
+  }
+
+  // The dimensions that may have other sizes are found out.
+  Recording Derive() {
+    FindGroups();
+    return LearnGroups();
+  }
+
+ private:
+  using Dimension = std::pair<size_t, int64_t>;  // of a tensor of the inputs
+
+  // Dimensions that change together, and the sizes at which the model does the same.
+  struct Group {
+    std::vector<Dimension> dimensions;
+    std::vector<int64_t> sizes;
+    int64_t least = 0;  // of the examples
+    int64_t most = 0;
+  };
+
+  // How far a program goes beyond what is given.
+  static int64_t FarOf(int64_t size) { return std::max<int64_t>(2 * size, 9); }
+
+  std::vector<Group> GivenGroups() const {
+    std::map<std::vector<int64_t>, Group> groups;  // by the sizes in all examples
+    for (size_t t = 0; t < sizes_[0].size(); ++t) {
+      for (size_t d = 0; d < sizes_[0][t].size(); ++d) {
+        std::vector<int64_t> sizes;
+        for (const auto& example : sizes_) {
+          if (t < example.size() && d < example[t].size()) sizes.push_back(example[t][d]);
+        }
+        const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+        if (*least == *most) continue;
+        Group& group = groups[sizes];
+        group.dimensions.emplace_back(t, d);
+        group.least = *least;
+        group.most = *most;
+      }
+    }
+    std::vector<Group> found;
+    for (auto& [sizes, group] : groups) found.push_back(std::move(group));
+    return found;
+  }
+
+  // Dimensions of one size at one place, as batches are, alone where that fails; what is left, all of one size.
+  void FindGroups() {
+    std::map<std::pair<int64_t, int64_t>, std::vector<Dimension>> places;
+    for (size_t t = 0; t < sizes_[0].size(); ++t) {
+      for (size_t d = 0; d < sizes_[0][t].size(); ++d) {
+        if (sizes_[0][t][d] > 0) places[{static_cast<int64_t>(d), sizes_[0][t][d]}].emplace_back(t, d);
+      }
+    }
+    std::map<int64_t, std::vector<Dimension>> left;
+    for (const auto& [place, dimensions] : places) {
+      if (Try(dimensions)) continue;
+      for (const Dimension& dimension : dimensions) {
+        if (dimensions.size() == 1 || !Try({dimension})) left[place.second].push_back(dimension);
+      }
+    }
+    for (const auto& [size, dimensions] : left) {
+      if (dimensions.size() > 1) Try(dimensions);
+    }
+  }
+
+  // Whether something is learned of dimensions that change together.
+  bool Try(const std::vector<Dimension>& dimensions) {
+    const int64_t own = sizes_[0][dimensions[0].first][dimensions[0].second];
+    std::vector<std::vector<int64_t>> tries;
+    for (const int64_t small : {int64_t{1}, std::min<int64_t>(2, own)}) {
+      if (small < own) tries.push_back({own + 1, FarOf(own), small});
+    }
+    tries.push_back({own + 1, own + 2, FarOf(own)});
+    tries.push_back({own + 1, own + 2});
+    for (std::vector<int64_t>& others : tries) {
+      Group group{dimensions, std::move(others)};
+      if (!Learned({group})) continue;
+      groups_.push_back(std::move(group));
+      return true;
+    }
+    return false;
+  }
+
+  // What is learned of all groups, or else of as many as can be learned together.
+  Recording LearnGroups() {
+    if (const auto all = Learned(groups_)) return *all;
+    std::vector<Group> together;
+    std::optional<Recording> learned;
+    for (const Group& group : groups_) {
+      together.push_back(group);
+      if (auto more = Learned(together)) {
+        learned = std::move(more);
+      } else {
+        together.pop_back();
+      }
+    }
+    return learned ? *learned : record_(Copies(examples_[0]), 0);
+  }
+
+  // Nothing where the model refuses a size, or does something else at one.
+  std::optional<Recording> Learned(const std::vector<Group>& groups) const {
+    if (groups.empty()) return std::nullopt;
+    std::vector<Inputs> examples = examples_;
+    for (const Group& group : groups) {
+      for (const int64_t size : group.sizes) examples.push_back(Derived({{&group, size}}));
+    }
+    std::vector<std::pair<const Group*, int64_t>> all;
+    for (const Group& group : groups) {
+      if (!group.sizes.empty()) all.emplace_back(&group, group.sizes[0]);
+    }
+    if (all.size() > 1) examples.push_back(Derived(all));
+    const RecordExample record = [&](const Inputs& inputs, size_t example) {
+      return record_(inputs, example < examples_.size() ? example : 0);
+    };
+    try {
+      return Learner(record, std::move(examples)).Learn();
+    } catch (const Error& e) {
+      if (e.code() == absl::StatusCode::kCancelled) throw;
+      return std::nullopt;
+    }
+  }
+
+  Inputs Derived(const std::vector<std::pair<const Group*, int64_t>>& changes) const {
+    return WithTensors(examples_[0], [&](const at::Tensor& tensor, size_t t) {
+      at::Tensor derived = tensor;
+      for (const auto& [group, size] : changes) {
+        for (const Dimension& dimension : group->dimensions) {
+          if (dimension.first == t) derived = OfSize(derived, dimension.second, size);
+        }
+      }
+      return derived.clone();
+    });
+  }
+
+  const RecordExample& record_;
+  const std::vector<Inputs>& examples_;
+  std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by example and tensor
+  std::vector<Group> groups_;
+};
+
 }  // namespace
 
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
@@ -374,7 +577,9 @@ Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>&
 }
 
 Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples) {
-  return Learner(record, examples).Learn();
+  if (examples.empty()) throw InvalidArgument("learning sizes takes an example");
+  Deriver deriver(record, examples);
+  return examples.size() == 1 ? deriver.Derive() : deriver.Extend();
 }
 
 }  // namespace addend

@@ -2,8 +2,14 @@
 //
 // Note [Learned sizes]
 // A recording holds the sizes of its inputs as numbers: view(x, [2, 15]) where the model said view(x, [n, 3 * t]). From
-// several recordings, each such number is fitted as factor * size + offset of one dimension of an input. Two sizes fit
-// any line: a third one verifies it, and a number that does not follow is refused, with the operator's name.
+// several recordings, each such number is fitted as factor * size + offset of one dimension of an input, or of the
+// product of two. Two sizes fit any line: a third one verifies it, and a number that does not follow is refused, with
+// the operator's name.
+//
+// Nobody knows what a model does at sizes that were not tried: it may cut off what is longer than 512. So the program
+// holds between the sizes that were tried, and refuses others. To reach further than the examples, others are derived
+// from the first one: parts of it, and by repetition twice as many elements as the largest has, or nine. Where there is
+// one example only, all others are derived, first of one dimension, then of all of which something was learned.
 #ifndef ADDEND_CORE_RECORDING_LEARN_SIZES_H_
 #define ADDEND_CORE_RECORDING_LEARN_SIZES_H_
 
@@ -17,11 +23,15 @@ namespace addend {
 
 // Records the first example, and learns from the others which dimensions of the inputs may have other sizes and which
 // numbers (arguments, elements of constants) follow them. A dimension that has only two sizes is tried with a third,
-// for which inputs are cut. Dimensions that had equal sizes in every example must have equal sizes in every replay.
-// Every example is replayed and gives what the model gives, bit for bit. Throws InvalidArgument for examples that
-// differ in more than sizes; throws FailedPrecondition, with the position, if the model calls other operators for other
-// sizes, if a number follows no dimension, several that these examples cannot tell apart, or none linearly, and if
-// numbers or constants depend on elements.
+// for which an input is repeated or cut. Dimensions that had equal sizes in every example must have equal sizes in
+// every replay. Every example is replayed and gives what the model gives, bit for bit. Throws InvalidArgument for
+// examples that differ in more than sizes; throws FailedPrecondition, with the position, if the model calls other
+// operators for other sizes, if a number follows no dimension, several that these examples cannot tell apart, or none
+// linearly, and if numbers or constants depend on elements. Derived examples never fail: where the model refuses one,
+// or does something else, the program is what it is without.
+//
+// One example: others are derived from it. A dimension of which nothing can be learned keeps its size, so that the
+// program may have no free dimension at all; about ten runs of the model for each dimension.
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
                       const RecordOptions& options = {});
 // Learns sizes from whatever `record` records.

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "core/base/error.h"
 #include "core/base/error_testing.h"
 #include "core/program/program_file.h"
 #include "core/program/random_testing.h"
@@ -14,6 +17,7 @@ namespace addend {
 namespace {
 
 using at::Tensor;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -64,7 +68,7 @@ TEST(LearnSizes, RefusesWhatIsNotLinear) {
     return in[0].sum() + at::ones({in[0].size(1) * in[0].size(1)}, in[0].options()).sum();
   };
   const std::string message = WhyNot(squared, {Example(2, 5), Example(2, 7)});
-  EXPECT_THAT(message, HasSubstr("aten::ones: the argument size is 25, 49, 36"));
+  EXPECT_THAT(message, HasSubstr("aten::ones: the argument size is 25, 49, 64"));
   EXPECT_THAT(message, HasSubstr("op #"));
   const auto branch = [](const std::vector<Tensor>& in) { return in[0].size(1) > 6 ? in[0].exp() : in[0].sin(); };
   EXPECT_THAT(WhyNot(branch, {Example(2, 5), Example(2, 7)}), HasSubstr("the operator is aten::exp, not aten::sin"));
@@ -101,8 +105,89 @@ TEST(LearnSizes, AsksForExamplesThatTellDimensionsApart) {
   // Batch and time grow alike, apart from a constant.
   EXPECT_THAT(WhyNot(both, {Example(2, 5), Example(3, 6), Example(4, 7)}), HasSubstr("tell them apart"));
   EXPECT_THAT(WhyNot(both, {Example(2, 5), Example(2, 5)}), HasSubstr("all have the same sizes"));
-  EXPECT_THAT(WhyNot(both, {Example(2, 5)}), HasSubstr("two examples or more"));
-  EXPECT_THAT(WhyNot(both, {Example(2, 1), Example(2, 2)}), HasSubstr("give a third example"));
+  EXPECT_THAT(WhyNot(both, {}), HasSubstr("takes an example"));
+  EXPECT_EQ(WhyNot(both, {Example(2, 1), Example(2, 2)}), "(no error)");
+  // A model that takes none that is larger than two, and does something else at one.
+  const auto two_at_most = [](const std::vector<Tensor>& in) {
+    if (in[0].size(1) > 2) throw InvalidArgument("too long");
+    return in[0].size(1) == 1 ? in[0].sin() : in[0].exp();
+  };
+  EXPECT_THAT(WhyNot(two_at_most, {Example(2, 1), Example(2, 2)}),
+              AllOf(HasSubstr("dimension 1 of input_0 comes in two sizes only"), HasSubstr("give a third example")));
+}
+
+// ------------------------------------------------------------------------------------------------- one example
+
+// What replays of a program give at sizes, beside the model itself: 'r'ight, '-' refused.
+std::string Judged(const std::shared_ptr<const RecordedProgram>& program, const Function& function,
+                   const std::vector<std::pair<int64_t, int64_t>>& sizes) {
+  std::string judged;
+  for (const auto& [batch, time] : sizes) {
+    const auto inputs = Example(batch, time);
+    const Tensor expected = function({inputs[0].toTensor()});
+    const auto found = [&]() -> std::optional<Tensor> {
+      try {
+        return Replay(program).Run(inputs).output.toTensor();
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    }();
+    EXPECT_TRUE(!found || at::equal(*found, expected)) << batch << ", " << time;
+    judged += found ? 'r' : '-';
+  }
+  return judged;
+}
+
+TEST(LearnSizes, DerivesOthersFromOneExample) {
+  const std::vector<std::pair<int64_t, int64_t>> sizes = {{1, 1}, {2, 5}, {3, 5}, {2, 10}, {9, 2}, {2, 11}, {10, 5}};
+  const auto learned = [](const Function& function, const std::vector<c10::IValue>& example) {
+    const auto program = RecordSizes(*FromFunction(function), {example}).program;
+    return std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*program), "p"));
+  };
+  // Between the sizes that were tried: 1 to 9, and 1 to 10.
+  EXPECT_EQ(Judged(learned(Sequence, Example(2, 5)), Sequence, sizes), "rrrrr--");
+  // Products of two sizes.
+  const Function flat = [](const std::vector<Tensor>& in) {
+    return in[0].reshape({in[0].size(0) * in[0].size(1), 4}).sum(0) / (in[0].size(0) * in[0].size(1));
+  };
+  EXPECT_EQ(Judged(learned(flat, Example(2, 5)), flat, sizes), "rrrrr--");
+  // What is cut off holds for what is as long or longer; what follows no line keeps its size, the other one does not.
+  const Function cut = [](const std::vector<Tensor>& in) {
+    return in[0].narrow(1, 0, std::min<int64_t>(in[0].size(1), 5));
+  };
+  EXPECT_EQ(Judged(learned(cut, Example(2, 5)), cut, sizes), "-rrr---");
+  const Function squared = [](const std::vector<Tensor>& in) {
+    return in[0].sum() + at::ones({in[0].size(1) * in[0].size(1)}, in[0].options()).sum() + in[0].size(0);
+  };
+  EXPECT_EQ(Judged(learned(squared, Example(2, 5)), squared, sizes), "-rr----");
+  // One is another branch.
+  const Function alone = [](const std::vector<Tensor>& in) { return in[0].size(0) == 1 ? in[0].sin() : in[0].exp(); };
+  EXPECT_EQ(Judged(learned(alone, Example(2, 5)), alone, sizes), "-rrrr--");
+  EXPECT_EQ(Judged(learned(alone, Example(1, 5)), alone, sizes), "r------");
+}
+
+TEST(LearnSizes, DerivesInputsThatChangeTogether) {
+  const Function attend = [](const std::vector<Tensor>& in) { return in[0] + in[1].matmul(in[0]); };
+  const auto inputs = [](int64_t time) {
+    return std::vector<c10::IValue>{Random({2, time, 4}, time), Random({time, time}, time)};
+  };
+  const Replay replay(RecordSizes(*FromFunction(attend), {inputs(5)}).program);
+  for (const int64_t time : {1, 3, 10}) {
+    const auto given = inputs(time);
+    const Tensor expected = attend({given[0].toTensor(), given[1].toTensor()});
+    EXPECT_TRUE(at::equal(replay.Run(given).output.toTensor(), expected)) << time;
+  }
+  EXPECT_THAT(MessageOf([&] { replay.Run({Random({2, 5, 4}, 1), Random({5, 4}, 1)}); }), HasSubstr("as large as"));
+}
+
+TEST(LearnSizes, EndsWhereItIsCancelled) {
+  int runs = 0;
+  const auto model = FromFunction([&](const std::vector<Tensor>& in) {
+    if (++runs > 3) throw Error(absl::StatusCode::kCancelled, "enough");
+    return in[0] * 2;
+  });
+  EXPECT_THAT(MessageOf([&] { RecordSizes(*model, {Example(2, 5)}); }), HasSubstr("enough"));
+  EXPECT_EQ(runs, 4);
 }
 
 TEST(LearnSizes, DimensionsThatWereAlwaysEqualStayEqual) {

@@ -644,7 +644,9 @@ CLI::App* AddTrace(CLI::App& app, TraceArguments& arguments) {
   command->add_flag("--check", arguments.check,
                     "Runs the model twice, and the recording without\nit; names what differs or could");
   command
-      ->add_option("--with", arguments.others, "A further input for --check; as many as --input,\nany number of times")
+      ->add_option("--with", arguments.others,
+                   "A further input: --check tries it; --save and\n--export learn from its sizes. As many as "
+                   "--input,\nany number of times")
       ->allow_extra_args(false)
       ->option_text("FILE");
   command->add_flag("--out-of-place", arguments.out_of_place,

@@ -20,6 +20,7 @@
 #include "core/program/tensor_io.h"
 #include "core/recording/check_trace.h"
 #include "core/recording/export_torchscript.h"
+#include "core/recording/learn_sizes.h"
 #include "core/recording/record_program.h"
 #include "core/recording/requirements.h"
 #include "tools/addend/commands.h"
@@ -37,7 +38,11 @@ void RefuseContradictions(const TraceArguments& arguments) {
   if (arguments.graph == "html" && arguments.out.empty()) {
     throw InvalidArgument("--graph html is a page for a browser; say where it goes with --out FILE");
   }
-  if (!arguments.others.empty() && !arguments.check) throw InvalidArgument("--with is for --check");
+  if (!arguments.others.empty() && !arguments.check && arguments.save.empty() && arguments.export_to.empty()) {
+    throw InvalidArgument(
+        "--with is for --check, which tries further inputs, and for --save and --export, which learn "
+        "sizes from them");
+  }
   if (arguments.out_of_place && !arguments.check) throw InvalidArgument("--out-of-place is for --check");
   if (arguments.require && (arguments.check || !arguments.save.empty() || !arguments.export_to.empty() ||
                             !arguments.graph.empty() || !arguments.out.empty())) {
@@ -84,6 +89,11 @@ std::string Summary(const RecordedProgram& program) {
   std::string out = absl::StrCat("# ", Plural(program.calls.size(), "operator"), " recorded\n");
   for (const RecordedGuard& guard : program.guards) {
     absl::StrAppend(&out, "# guard: ", Clean(GuardText(program, guard)), "\n");
+  }
+  for (const FreeDimension& dimension : program.free) {
+    absl::StrAppend(&out, "# ", Clean(DescribeDimension(program, dimension.input, dimension.dim)),
+                    " may have other sizes",
+                    dimension.Limited() ? absl::StrCat(", from ", dimension.least, " to ", dimension.most) : "", "\n");
   }
   return out;
 }
@@ -166,6 +176,18 @@ std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const R
   return absl::StrReplaceAll(text, {{"\u2502", "|"}, {"\u2b07\ufe0f", "v"}});
 }
 
+// Sizes are learned from further inputs; for a file, which follows sizes as the model does, from the one input
+// otherwise.
+std::shared_ptr<const RecordedProgram> Recorded(const TraceArguments& arguments, const LoadedRun& run, Model& model,
+                                                const std::vector<c10::IValue>& values) {
+  std::vector<std::vector<c10::IValue>> examples = Others(arguments);
+  // A saved program knows its sizes.
+  if (run.program && examples.empty() && arguments.methods.empty() && !arguments.export_to.empty()) return run.program;
+  examples.insert(examples.begin(), values);
+  const bool learn = examples.size() > 1 || !arguments.export_to.empty();
+  return learn ? RecordSizes(model, examples).program : Record(model, values).program;
+}
+
 }  // namespace
 
 int RunTrace(const TraceArguments& arguments) {
@@ -185,7 +207,7 @@ int RunTrace(const TraceArguments& arguments) {
     Give(arguments, arguments.json ? Dump(FindingsRecord(report), 1) + "\n" : FindingsText(report, terminal));
     return report.ok() ? kSuccess : kDoesNotAddUp;
   }
-  const std::shared_ptr<const RecordedProgram> program = Record(*model, values).program;
+  const std::shared_ptr<const RecordedProgram> program = Recorded(arguments, run, *model, values);
   Keep(arguments, *program);
   Give(arguments, Shown(arguments, program, terminal));
   return kSuccess;

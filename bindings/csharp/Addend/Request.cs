@@ -110,6 +110,10 @@ public sealed record Request
     /// reference is from that.</summary>
     public bool VerifyReference { get; init; }
 
+    /// <summary>Whether <see cref="Model.Record(Request)"/>, given one example, derives others of other sizes from it, parts
+    /// and repetitions, and learns from these. The program then holds between the sizes that were tried.</summary>
+    public bool LearnSizes { get; init; }
+
     /// <summary>Asks about arguments of any kind, in the order of the model's: an <see cref="Input"/> or a
     /// <see cref="Tensor"/>, a number, bool, string or null, and a tuple, list or dictionary by strings of any of these. An
     /// int is an integer, a double is not; empty lists and dictionaries are taken for such of tensors.</summary>
@@ -185,6 +189,7 @@ public sealed record Request
             AddendNative.addend_request_set_direction(request, Direction.ToString().ToLowerInvariant());
             AddendNative.addend_request_set_keep_references(request, KeepReferences ? 1 : 0);
             AddendNative.addend_request_set_verify_reference(request, VerifyReference ? 1 : 0);
+            AddendNative.addend_request_set_learn_sizes(request, LearnSizes ? 1 : 0);
             AddendNative.addend_request_set_cancellation(request, cancellation);
             return request;
         }

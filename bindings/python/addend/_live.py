@@ -413,7 +413,9 @@ class TracedModel:
         )
         return results
 
-    def record(self, *args: Any, lines: bool = True, others: Sequence[Any] = (), **kwargs: Any) -> Program:
+    def record(
+        self, *args: Any, lines: bool = True, others: Sequence[Any] = (), learn_sizes: bool = False, **kwargs: Any
+    ) -> Program:
         """Calls the model, and keeps what it did as a `Program`.
 
         Every tensor in the arguments, on any depth, is an input of the program, called by the model's own name for the
@@ -421,11 +423,13 @@ class TracedModel:
 
         Args:
             lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
+            others: calls of other sizes, from which the program learns as `Model.record` says; so is `learn_sizes`.
         """
-        if others:
+        if others or learn_sizes:
             program = self._record_several([(args, kwargs), *map(_example, others)], lines)
         else:
             program = self._record(args, kwargs, lines)
+            program._learn = self._same_model(functools.partial(self.record, *args, lines=lines, **kwargs))
         program._source = functools.partial(self._check, args, kwargs)
         return program
 
@@ -739,18 +743,36 @@ class TracedModel:
         call leaves it."""
         before = State(self.model)
         after: List[State] = []
+        begun: List[int] = []
 
         def begin(example: int) -> None:
-            if example > 0 and not after:
+            if begun and not after:
                 after.append(State(self.model))
+            begun.append(example)
             before.restore()
 
         examples = _Examples(self, calls, lines, begin)
         try:
-            return Program(_native.live_record(examples.request(), examples.record))
+            program = Program(_native.live_record(examples.request(), examples.record))
+            if examples.stopped is not None:
+                raise examples.stopped
+            return program
         finally:
             for state in after:
                 state.restore()
+
+    def _same_model(self, record: Callable[..., Program]) -> Callable[..., Optional[Program]]:
+        """`record`, which gives None where the model's tensors are others by then."""
+
+        def tensors() -> List[Any]:
+            found = []
+            for _, module in modules_of(self.model):
+                own = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+                found.extend((tensor.data_ptr(), None if tensor.is_inference() else tensor._version) for tensor in own)
+            return found
+
+        before = tensors()
+        return lambda **options: record(**options) if tensors() == before else None
 
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
         import torch
@@ -971,6 +993,7 @@ class _Examples:
         self._calls = calls
         self._lines = lines
         self._begin = begin
+        self.stopped: Optional[BaseException] = None  # what ends more than one call: an interrupt
 
     def request(self) -> Any:
         """The tensors of every call, on any depth, each object once."""
@@ -984,11 +1007,19 @@ class _Examples:
 
     def record(self, example: int, inputs: List[Any]) -> Any:
         """The native program of the call with these tensors."""
+        if self.stopped is not None:
+            raise self.stopped
         self._begin(example)
         call = self._calls[example]
         given = {id(leaf): Tensor(tensor).torch() for leaf, tensor in zip(self._tensors(call), inputs)}
         args, kwargs = map_leaves(lambda leaf, path: given.get(id(leaf), leaf), call, "")
-        return self._model._record(args, kwargs, self._lines)._handle
+        try:
+            return self._model._record(args, kwargs, self._lines)._handle
+        except Exception:
+            raise
+        except BaseException as stop:
+            self.stopped = stop
+            raise
 
     def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
         """The tensors of a call, in the order in which a recording has them as inputs."""

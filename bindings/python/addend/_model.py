@@ -310,6 +310,7 @@ class Model(Handle):
         self,
         *inputs: Any,
         others: Sequence[Any] = (),
+        learn_sizes: bool = False,
         cancellation: Optional[Cancellation] = None,
     ) -> Program:
         """Runs the model once and keeps what it did.
@@ -319,6 +320,8 @@ class Model(Handle):
             others: inputs of other sizes, each a tuple or a dict where the model takes several: from these the program
                 learns which numbers follow which size, so that it runs for other sizes too. What it learned from two
                 sizes it tries on a third. Without others, it runs for the sizes of the recording.
+            learn_sizes: derives others from `inputs`, parts and repetitions of them, and learns from these: about ten
+                runs for each dimension. The program then holds between the sizes that were tried.
             cancellation: who may end the run.
 
         Raises:
@@ -326,7 +329,11 @@ class Model(Handle):
             FailedPrecondition: a number follows no size of the inputs.
         """
         request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
-        return Program(_native.model_record(self._handle, request), functools.partial(self.check_trace, *inputs))
+        _native.request_set_learn_sizes(request, learn_sizes)
+        program = Program(_native.model_record(self._handle, request), functools.partial(self.check_trace, *inputs))
+        if not others and not learn_sizes:
+            program._learn = functools.partial(self.record, *inputs)
+        return program
 
     def check_trace(
         self,

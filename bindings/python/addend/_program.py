@@ -23,6 +23,7 @@ from ._arguments import is_numbers
 from ._cancellation import Cancellation
 from ._context import Context, as_context
 from ._dtype import DType, from_code, to_code
+from ._errors import InvalidArgument
 from ._handle import Handle
 from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
@@ -50,12 +51,14 @@ class Program(Handle):
     condition, the size of ``nonzero()``) is another one than in the recording.
     """
 
-    __slots__ = ("_source",)
+    __slots__ = ("_source", "_learn")
     _INSTEAD = "save() it, and load it where it is used"
 
     def __init__(self, capsule: Any, source: Optional[Callable[..., TraceCheck]] = None):
         super().__init__(capsule)
         self._source = source  # checks a recording of the same model with the same inputs
+        # Records it again, with the arguments of `Model.record` about sizes; None: it is not there, or is another now.
+        self._learn: Optional[Callable[..., Optional[Program]]] = None
 
     @staticmethod
     def load(folder: Union[str, "os.PathLike[str]"]) -> "Program":
@@ -77,12 +80,15 @@ class Program(Handle):
         """Writes a TorchScript file, which PyTorch runs without this library, with the parameters and buffers by their
         names.
 
+        The file follows the sizes of its inputs as far as the program does, and stops with an error at others. A program
+        that was recorded for one size learns others first, while its model is there, as with ``learn_sizes``.
+
         Raises:
             FailedPrecondition: a number that depends on elements has left the tensors; the payload says where. Such a
                 file would go the recorded way without a word.
             Unimplemented: TorchScript has no such thing: plain values among the inputs, models without values.
         """
-        _native.program_export_torchscript(self._handle, os.fspath(path))
+        _native.program_export_torchscript((self._of_other_sizes() or self)._handle, os.fspath(path))
 
     def to(self, dtype: Any) -> "Program":
         """The program with every floating-point tensor of another floating-point type, parameters included. It is
@@ -125,7 +131,8 @@ class Program(Handle):
         out_of_place: bool = False,
         cancellation: Optional[Cancellation] = None,
     ) -> Results:
-        """Runs the program.
+        """Runs the program. Where it was recorded for one size, and is given another, it learns sizes first, while its
+        model is there, as with ``learn_sizes``.
 
         Args:
             inputs: as `Model.run` takes them; of a live model, as it was called itself, or one by one.
@@ -148,7 +155,20 @@ class Program(Handle):
         if values is not None:
             options["values"] = [values] if isinstance(values, str) else list(values)
         request = new_model_request([self._as_recorded(inputs)], cancellation=cancellation)
-        return Results(_native.program_replay(self._handle, request, json.dumps(options)))
+        try:
+            return Results(_native.program_replay(self._handle, request, json.dumps(options)))
+        except InvalidArgument:
+            learned = self._of_other_sizes()
+            if learned is None:
+                raise
+            return Results(_native.program_replay(learned._handle, request, json.dumps(options)))
+
+    def _of_other_sizes(self) -> Optional["Program"]:
+        """The same program for other sizes too; None where the model is not there any more, or nothing is learned."""
+        if self._learn is None:
+            return None
+        learned = self._learn(learn_sizes=True)
+        return learned if learned is not None and learned.summary["free"] else None
 
     def check(
         self, *others: Any, tolerance: float = 1e-5, strict: bool = True, out_of_place: bool = False

@@ -44,6 +44,7 @@ public final class Request {
     Direction direction = Direction.AUTO;
     boolean keepReferences;
     boolean verifyReference;
+    boolean learnSizes;
     Cancellation cancellation;
 
     @Override
@@ -334,6 +335,17 @@ public final class Request {
   }
 
   /**
+   * Whether {@link Model#record}, given one example, derives others of other sizes from it, parts and repetitions, and
+   * learns from these. The program then holds between the sizes that were tried.
+   *
+   * @param learn whether it does; not unless given
+   * @return the changed copy
+   */
+  public Request learnSizes(boolean learn) {
+    return with(fields -> fields.learnSizes = learn);
+  }
+
+  /**
    * Who may end runs of this request.
    *
    * @param cancellation a switch, open as long as the request is used; {@code null} for nobody
@@ -395,6 +407,7 @@ public final class Request {
       AddendNative.addend_request_set_direction(request, fields.direction.text());
       AddendNative.addend_request_set_keep_references(request, fields.keepReferences ? 1 : 0);
       AddendNative.addend_request_set_verify_reference(request, fields.verifyReference ? 1 : 0);
+      AddendNative.addend_request_set_learn_sizes(request, fields.learnSizes ? 1 : 0);
       AddendNative.addend_request_set_cancellation(request, borrow.of(fields.cancellation));
       return request;
     } catch (RuntimeException | Error e) {
