@@ -4,6 +4,7 @@ import copy
 import functools
 import inspect
 import json
+import threading
 import types
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
@@ -17,8 +18,8 @@ from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
-from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, listing_module, modules_of, named_tensors
-from ._modules import unwrapped
+from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
+from ._modules import named_tensors, unwrapped
 from ._model import as_arguments
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
@@ -120,6 +121,21 @@ def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording
     return Recording([as_input(value) for value in inputs], [None] * len(inputs), model, lines)
 
 
+class _Running(threading.local):
+    """Where a model runs on this thread, so that traced models inside of it are plain ones."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *exception: Any) -> None:
+        self.depth -= 1
+
+
+_running = _Running()
+
+
 class _Block:
     """What runs on this thread between entering and leaving, with live copies of inputs. It runs once."""
 
@@ -161,6 +177,7 @@ class _Block:
         error: Optional[BaseException],
         traceback: Optional[types.TracebackType],
     ) -> None:
+        _running.__exit__()
         self._modules.remove()
         self._workers.remove()
         notes = [*self._notes, *self._slow_paths.remove()]
@@ -188,6 +205,7 @@ class _Block:
         self._readings.install()
         if self._listing is not None:
             self._tell_of_reads(_LISTED % (self._listing or "itself"))
+        _running.__enter__()
 
     def _give_away(self) -> None:
         """Work goes to another thread."""
@@ -379,10 +397,11 @@ class TracedModel:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._tracing:
+        if self._tracing and not _running.depth:
             return self.decompose(*args, **kwargs).output
         args, kwargs = map_leaves(_plain, (args, self._choices(kwargs)[1]), "")
-        return self.model(*args, **kwargs)
+        with _running:
+            return self.model(*args, **kwargs)
 
     def decompose(self, *args: Any, **kwargs: Any) -> Results:
         """Calls the model; what it returns is the ``output`` of the results.
@@ -815,7 +834,10 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
     and starting a thread or giving work to a pool of threads tells that, since no operator does.
 
     Args:
-        model: a ``torch.nn.Module``, or any function that computes with PyTorch.
+        model: a ``torch.nn.Module``, or any function that computes with PyTorch. What wraps a module is one itself, and
+            stands wherever modules do: ``model.eval()``, ``model.to("cuda")``, ``model.state_dict()`` with the names of
+            the module, ``torch.nn.Sequential(model)``. Called by a model that is decomposed or recorded itself, it is the
+            plain module.
         options: `probes`, `everything`, `memory`, `direction`, `cancellation`, `context`, or choices of a `Context`; see
             `tracing`. With `outputs`, one name or several such as ``"output.logits"``, only these of the model's results
             are decomposed, and the others are tensors as ever. With `inside`, components begin at tensors inside the
@@ -825,7 +847,13 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
     """
     if not callable(model):
         raise TypeError("model must be callable, not %s" % type(model).__name__)
-    return TracedModel(model, options)
+    if isinstance(model, TracedModel):
+        return compile(model.model, **{**model._options, **options})
+    if not is_module(model):
+        return TracedModel(model, options)
+    from ._traced_module import TracedModule
+
+    return TracedModule(model, options)
 
 
 def _live_tensor(value: Any) -> Any:
@@ -943,7 +971,8 @@ class _Call:
 
     def run(self, arguments: Any) -> Any:
         """Calls the model."""
-        return self._call(arguments)
+        with _running:
+            return self._call(arguments)
 
     def written(self, live: Sequence[Any]) -> Optional[str]:
         """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""

@@ -12,6 +12,13 @@ Modules = List[Tuple[str, Any]]
 _NOTHING = object()
 
 
+def is_module(model: Any) -> bool:
+    """Whether it is a ``torch.nn.Module``."""
+    import torch
+
+    return isinstance(model, torch.nn.Module)
+
+
 def modules_of(model: Any) -> Modules:
     """The modules of a model with their paths, itself first; none of what is no ``torch.nn.Module``."""
     import torch
