@@ -50,6 +50,7 @@ from ._reasons import Concepts, Interactions, Reasons
 from ._records import Decision, Finding, Reason, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
+from ._trace import Programs, trace, trace_module
 from ._words import Words, words
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ __all__ = [
     "Plan",
     "Program",
     "ProgramOutput",
+    "Programs",
     "Reason",
     "Reasons",
     "Recording",
@@ -135,6 +137,8 @@ __all__ = [
     "scope",
     "set_num_threads",
     "shapley",
+    "trace",
+    "trace_module",
     "tracing",
     "words",
     "write_tensors",

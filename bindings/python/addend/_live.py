@@ -18,17 +18,19 @@ from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
+from ._methods import Methods, method_of
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
 from ._modules import named_tensors, unwrapped
 from ._model import as_arguments
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
+from ._recorded_call import RecordedCall
 from ._plan import Plan
 from ._results import Results, result_at
 from ._shared import SharedMemory
 from ._source_lines import SourceLines, caller
 from ._state import State
-from ._structure import map_leaves
+from ._structure import Place, filled, map_leaves
 from ._tensor import Tensor, as_tensor
 from ._workers import Workers
 
@@ -436,7 +438,8 @@ class TracedModel:
         """Calls the model, and keeps what it did as a `Program`.
 
         Every tensor in the arguments, on any depth, is an input of the program, called by the model's own name for the
-        argument (``"x"``, ``"masks.0"``); every tensor that the model returns is an output, in order.
+        argument (``"x"``, ``"masks.0"``); every tensor that the model returns is an output, in order. Nothing is
+        compared, so that this is one run of the model; `trace` compares.
 
         Args:
             lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
@@ -447,6 +450,17 @@ class TracedModel:
             program = self._record(args, kwargs, lines)
         program._source = functools.partial(self._check, args, kwargs)
         return program
+
+    def methods(self, *names: str) -> "TracedModel":
+        """The same model by other methods than ``forward``, with the options that it has.
+
+        Several run one after the other, and what they return is given as a tuple. Their arguments are called
+        ``"encode.x"``; those that are given without a name are the ones that the methods have no default for, in order.
+
+        Raises:
+            NotFound: the model has no such method.
+        """
+        return compile(method_of(self.model, names[0]) if len(names) == 1 else Methods(self.model, names), **self._options)
 
     def check_trace(
         self,
@@ -604,7 +618,7 @@ class TracedModel:
         first = _copied(arguments) if insides else None
         before = State(self.model) if insides or verify else None
         # Copied now: the run may change what the model is given beside its inputs.
-        again = _copied(call.arguments_with([_Place(k) for k in range(len(call.given))])) if verify else None
+        again = _copied(call.arguments_with([Place(k) for k in range(len(call.given))])) if verify else None
         names: Dict[str, int] = {}
         if before is not None and verify:
             trace.on_baseline = self._on_baseline(call, again, before, names)
@@ -644,9 +658,7 @@ class TracedModel:
 
         after = State(self.model)
         before.restore()
-        given = map_leaves(
-            lambda leaf, _: inputs[leaf.index] if isinstance(leaf, _Place) else leaf, _copied(arguments), ""
-        )
+        given = filled(_copied(arguments), inputs)
         found: Dict[str, Any] = {}
         try:
             with torch.no_grad():
@@ -753,6 +765,31 @@ class TracedModel:
         finally:
             before.restore()
 
+    def _record_checked(
+        self, args: Any, kwargs: Any, lines: bool, others: Sequence[Any], **options: Any
+    ) -> Tuple[Program, TraceCheck]:
+        """Records, and checks the program by the second run that `_check` makes; the model is left as the first call
+        leaves it."""
+        after: List[State] = []
+        before = State(self.model, parameters=True)
+
+        def begin(example: int) -> None:
+            if examples.first is not None and not after:
+                after.append(State(self.model, parameters=True))
+            if example > 0:
+                before.restore()
+
+        examples = _Examples(self, [(args, kwargs), *map(_example, others)], lines, begin)
+        try:
+            check = read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
+        finally:
+            for state in after:
+                state.restore()
+        program = examples.first
+        assert program is not None
+        program._source = functools.partial(self._check, args, kwargs)
+        return program, check
+
     def _record_several(self, calls: Sequence[Tuple[Any, Any]], lines: bool) -> Program:
         """One program for several calls, each of them from the state that the model has now; it is left as the first
         call leaves it."""
@@ -766,7 +803,9 @@ class TracedModel:
 
         examples = _Examples(self, calls, lines, begin)
         try:
-            return Program(_native.live_record(examples.request(), examples.record))
+            program = Program(_native.live_record(examples.request(), examples.record))
+            program._call = None if examples.first is None else examples.first._call
+            return program
         finally:
             for state in after:
                 state.restore()
@@ -782,19 +821,22 @@ class TracedModel:
             shared = call.written(trace.inputs)
             if shared is not None:
                 raise InvalidArgument(shared + "; record copies of them")
-            count: List[Any] = []
+            places: List[Place] = []
 
             def add(leaf: Any, path: str) -> Any:
-                if isinstance(leaf, torch.Tensor):
-                    trace.output(leaf, path)
-                    count.append(leaf)
-                return leaf
+                if not isinstance(leaf, torch.Tensor):
+                    return leaf
+                trace.output(leaf, path)
+                places.append(Place(len(places)))
+                return places[-1]
 
-            map_leaves(add, output, "output")
-            if not count:
+            returned = map_leaves(add, output, "output")
+            if not places:
                 raise ValueError("the model returned no tensor")
         program = trace.program
         assert program is not None
+        arguments = call.arguments_with([Place(k) for k in range(len(call.given))])
+        program._call = RecordedCall(functools.partial(_bound, self.model), arguments, returned)
         return program
 
     def _addresses(self, arguments: Any) -> Set[int]:
@@ -979,23 +1021,20 @@ class _Call:
         return self._memory.written(live)
 
 
-class _Place:
-    """Stands for an input among the arguments of a call."""
-
-    def __init__(self, index: int):
-        self.index = index
-
-
 class _Examples:
     """Calls of a live model, which is recorded with other tensors in the places of theirs.
 
     Args:
         begin: is told the number of a call that begins.
+
+    Attributes:
+        first: the program of the call that was recorded first.
     """
 
     def __init__(
         self, model: TracedModel, calls: Sequence[Tuple[Any, Any]], lines: bool, begin: Callable[[int], Any]
     ):
+        self.first: Optional[Program] = None
         self._model = model
         self._calls = calls
         self._lines = lines
@@ -1017,7 +1056,9 @@ class _Examples:
         call = self._calls[example]
         given = {id(leaf): Tensor(tensor).torch() for leaf, tensor in zip(self._tensors(call), inputs)}
         args, kwargs = map_leaves(lambda leaf, path: given.get(id(leaf), leaf), call, "")
-        return self._model._record(args, kwargs, self._lines)._handle
+        program = self._model._record(args, kwargs, self._lines)
+        self.first = self.first or program
+        return program._handle
 
     def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
         """The tensors of a call, in the order in which a recording has them as inputs."""
@@ -1058,8 +1099,15 @@ def _parameters_of(model: Any) -> Set[str]:
         return set()
 
 
+def _bound(model: Any, args: Any, kwargs: Any) -> Dict[str, Any]:
+    """The arguments of a call by the names that the model gives them."""
+    return _named_arguments(model, args, kwargs)[0]
+
+
 def _named_arguments(model: Any, args: Any, kwargs: Any) -> Tuple[Dict[str, Any], Callable[[Any], Any]]:
     """The arguments of a call by the names that the model gives them, and the call with others in their places."""
+    if isinstance(model, Methods):
+        return model.arguments(args, kwargs), model.call
     function = getattr(model, "forward", model)
     try:
         signature = inspect.signature(function)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import tempfile
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -24,6 +25,7 @@ from ._cancellation import Cancellation
 from ._context import Context, as_context
 from ._dtype import DType, from_code, to_code
 from ._handle import Handle
+from ._recorded_call import RecordedCall, as_given
 from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
 from ._structure import map_leaves
@@ -50,12 +52,13 @@ class Program(Handle):
     condition, the size of ``nonzero()``) is another one than in the recording.
     """
 
-    __slots__ = ("_source",)
+    __slots__ = ("_source", "_call")
     _INSTEAD = "save() it, and load it where it is used"
 
     def __init__(self, capsule: Any, source: Optional[Callable[..., TraceCheck]] = None):
         super().__init__(capsule)
         self._source = source  # checks a recording of the same model with the same inputs
+        self._call: Optional[RecordedCall] = None  # of a live model
 
     @staticmethod
     def load(folder: Union[str, "os.PathLike[str]"]) -> "Program":
@@ -84,10 +87,22 @@ class Program(Handle):
         """
         _native.program_export_torchscript(self._handle, os.fspath(path))
 
+    def script_module(self) -> Any:
+        """The same as a ``torch.jit.ScriptModule``, without a file that stays: see `export_torchscript`, which says what
+        is refused."""
+        import torch
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.pt")
+            self.export_torchscript(path)
+            return torch.jit.load(path)
+
     def to(self, dtype: Any) -> "Program":
         """The program with every floating-point tensor of another floating-point type, parameters included. It is
         replayed on inputs of that type, and stops at an operator that gives another one."""
-        return Program(_native.program_to(self._handle, to_code(dtype)))
+        program = Program(_native.program_to(self._handle, to_code(dtype)))
+        program._call = self._call
+        return program
 
     def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
         """What a replay with these inputs lacks, all of it, before anything runs; see `Model.requirements`."""
@@ -114,6 +129,36 @@ class Program(Handle):
         from ._model import Model
 
         return Model(_native.program_model(self._handle))
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the program as its model is called::
+
+            program = addend.compile(network).record(x)
+            y = program(other)
+
+        Args:
+            inputs: what the model is called with. Of a live model also what was no tensor, which has to be the same, and
+                what is nested, as it was.
+            named: inputs by their names.
+
+        Returns:
+            What a live model returned, with the tensors of this run in the places of its own: those of PyTorch where an
+            input is one, else a `Tensor`. They have no gradients. A program that was loaded, or made of a file or of a
+            block of code, gives its outputs: one, or a tuple of several.
+
+        Raises:
+            ValueError: the arguments have another form than in the recording, or the model also returned something that is
+                neither a tensor, text nor None, such as a number, which no run computes.
+            FailedPrecondition: as `replay`, and so is InvalidArgument.
+        """
+        if self._call is not None:
+            self._call.require_computed()
+            results = as_given(list(self.replay(*self._call.inputs(inputs, named))), (inputs, named))
+            return self._call.output(results)
+        if inputs and named:
+            raise TypeError("give all inputs in order, or all of them by name")
+        results = as_given(list(self.replay(*([named] if named else inputs))), (inputs, named))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def replay(
         self,
