@@ -21,6 +21,7 @@ from ._attribution import Attribution
 from ._audit import AuditLog
 from ._call import Operator, call, operators, shapley
 from ._cancellation import Cancellation
+from ._code_tracing import CodeTracing, code_tracing
 from ._composition import Composition
 from ._context import Context
 from ._dtype import DType
@@ -83,6 +84,7 @@ __all__ = [
     "Cancellation",
     "Cancelled",
     "Code",
+    "CodeTracing",
     "Composition",
     "Concepts",
     "Context",
@@ -125,6 +127,7 @@ __all__ = [
     "as_tensor",
     "attribute",
     "call",
+    "code_tracing",
     "dask",
     "encode_tensors",
     "libtorch_version",

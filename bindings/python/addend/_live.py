@@ -138,8 +138,11 @@ class _Running(threading.local):
 _running = _Running()
 
 
-class _Block:
+class Block:
     """What runs on this thread between entering and leaving, with live copies of inputs. It runs once."""
+
+    # Errors of the block behind which the recording is ended as well: PyTorch gives its errors this type.
+    _ends_behind: Tuple[Type[BaseException], ...] = (RuntimeError,)
 
     def __init__(self, inputs: Sequence[Input], modules: Modules, request: Any):
         self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
@@ -192,7 +195,7 @@ class _Block:
         elif _is_of_higher_order(error):
             trace = None  # ends it: this frame lives as long as the error
             raise Unimplemented(_HIGHER_ORDER) from error
-        elif isinstance(error, RuntimeError):
+        elif isinstance(error, self._ends_behind):
             _raise_own(lambda trace: self._end(trace, notes), trace, error)
 
     def _begin(self, trace: Any) -> None:
@@ -238,7 +241,7 @@ class _Block:
         _native.trace_set_module(self._trace, path)
 
 
-class Trace(_Block):
+class Trace(Block):
     """The block of `tracing`. It belongs to the thread that enters it.
 
     Attributes:
@@ -334,7 +337,7 @@ class _PlanTrace(_AttributionTrace):
         return {}
 
 
-class Recording(_Block):
+class Recording(Block):
     """The block of `recording`. It belongs to the thread that enters it.
 
     Attributes:
@@ -955,7 +958,7 @@ def _is_of_higher_order(error: BaseException) -> bool:
     return any(kind.__name__ == "UncapturedHigherOrderOpError" for kind in type(error).__mro__)
 
 
-def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> None:
+def _raise_own(end: Callable[[Any], None], trace: Any, error: BaseException) -> None:
     """Raises what the recording itself failed with, which PyTorch has turned into an error of its own."""
     try:
         end(trace)

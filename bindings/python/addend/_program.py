@@ -261,7 +261,7 @@ class Program(Handle):
             numbers: what stands behind each operator: ``{"time": ("seconds", [...]), "contribution": [...]}``.
         """
         return _native.program_code_text(
-            self._handle, _code_options(succinct, color, names, marks, include, exclude, numbers)
+            self._handle, code_options(succinct, color, names, marks, include, exclude, numbers)
         )
 
     def code_record(
@@ -274,7 +274,7 @@ class Program(Handle):
         numbers: Optional[Numbers] = None,
     ) -> Dict[str, Any]:
         """The same as data: ``calls``, each with its ``line``, and the ``places`` where they stand."""
-        options = _code_options(True, False, names, marks, include, exclude, numbers)
+        options = code_options(True, False, names, marks, include, exclude, numbers)
         return json.loads(_native.program_code_json(self._handle, options))
 
     def graph(self, numbers: Optional[Numbers] = None) -> Dict[str, Any]:
@@ -334,7 +334,7 @@ def read_requirements(record: str) -> List[Requirement]:
     return [Requirement(*(unmet[field] for field in Requirement._fields)) for unmet in json.loads(record)["unmet"]]
 
 
-def _code_options(
+def code_options(
     succinct: bool,
     color: bool,
     names: bool,
@@ -343,6 +343,7 @@ def _code_options(
     exclude: Optional[Iterable[str]],
     numbers: Optional[Numbers],
 ) -> str:
+    """What the C interface takes for the text of a program."""
     options: Dict[str, Any] = {"succinct": succinct, "color": color, "names": names, "marks": marks}
     options["include"] = _patterns("include", include)
     if exclude is not None:
