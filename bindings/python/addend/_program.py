@@ -19,7 +19,7 @@ from typing import (
     Union,
 )
 
-from . import _native
+from . import _graph, _native
 from ._arguments import is_numbers
 from ._cancellation import Cancellation
 from ._context import Context, as_context
@@ -289,6 +289,28 @@ class Program(Handle):
             modules: modules as boxes.
         """
         return _native.program_graph_dot(self._handle, json.dumps({"sources": sources, "modules": modules}))
+
+    def to_networkx(self, numbers: Optional[Numbers] = None) -> Any:
+        """Its graph as a ``networkx.MultiDiGraph``: nodes by their names in topological order, with what `graph` has of
+        them as attributes, and so for edges. Needs the package networkx."""
+        return _graph.to_networkx(self.graph(numbers))
+
+    def graphml(self, numbers: Optional[Numbers] = None) -> str:
+        """Its graph as GraphML, which Gephi, yEd, igraph and NetworkX read. Attributes are numbers and text there: the
+        arguments of an operator that are no tensors are one line, without those that have their defaults."""
+        return _graph.graphml(self.graph(numbers))
+
+    def draw(self, path: Union[str, "os.PathLike[str]"], *, sources: bool = False, modules: bool = True) -> None:
+        """Draws its graph by Graphviz into a file, whose ending says the format: ``"graph.svg"``, ``"graph.png"``.
+
+        Args:
+            sources: as for `dot`, and so is `modules`.
+
+        Raises:
+            FailedPrecondition: Graphviz is not installed.
+            InvalidArgument: Graphviz does not know the format, or cannot write there.
+        """
+        _graph.draw(self.dot(sources=sources, modules=modules), path)
 
     def html(self, title: str = "program", numbers: Optional[Numbers] = None) -> str:
         """Its graph as a page for a browser that needs nothing else."""
