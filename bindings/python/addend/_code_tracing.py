@@ -25,9 +25,9 @@ def code_tracing(
         with addend.code_tracing(color=True):
             model(*args, **kwargs)
 
-    It is the text of `Program.code`. Nothing has to be named. Where the block raises, what was reached is printed, and the
-    error goes on. A model on the meta device shows the shapes of a large one without its memory. What ``torch.compile`` has
-    compiled calls no operators, and is not seen.
+    It is the text of `Program.code`. Nothing has to be named. Where the block raises, what was reached is printed, and
+    the error goes on. A model on the meta device shows the shapes of a large one without its memory. What
+    ``torch.compile`` has compiled calls no operators, and is not seen.
 
     Args:
         succinct: as for `Program.code`, and so are the others.

@@ -66,8 +66,8 @@ def draw(dot: str, path: Union[str, "os.PathLike[str]"]) -> None:
     program = shutil.which("dot")
     if program is None:
         raise FailedPrecondition(
-            "a picture needs Graphviz, whose program dot is not installed (apt install graphviz, or brew install graphviz); "
-            "dot() gives the text to draw elsewhere, and html() a page that needs nothing"
+            "a picture needs Graphviz, whose program dot is not installed (apt install graphviz, or brew install "
+            "graphviz); dot() gives the text to draw elsewhere, and html() a page that needs nothing"
         )
     kind = os.path.splitext(os.fspath(path))[1][1:]
     if not kind:

@@ -48,7 +48,9 @@ class RecordedCall:
             value = found.setdefault(recorded.index, given[path])
             name = names.setdefault(recorded.index, path)
             if not _same(value, given[path]):
-                raise ValueError("%s and %s were one tensor when the program was recorded; record it with two" % (name, path))
+                raise ValueError(
+                    "%s and %s were one tensor when the program was recorded; record it with two" % (name, path)
+                )
         return [found[index] for index in sorted(found)]
 
     def require_computed(self) -> None:

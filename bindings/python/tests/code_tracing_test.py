@@ -72,7 +72,8 @@ class CodeTracingTest(unittest.TestCase):
         self.net = Net()
 
     def test_is_the_text_of_a_program(self):
-        for options in ({}, {"succinct": False}, {"color": True}, {"marks": True}, {"exclude": []}, {"include": ["*test.py"]}):
+        many = ({"succinct": False}, {"color": True}, {"marks": True}, {"exclude": []}, {"include": ["*test.py"]})
+        for options in ({}, *many):
             with self.subTest(options):
                 # An input that nothing reads, as the other has it, counts as a storage.
                 scopes = [addend.recording(torch.zeros(1)), addend.code_tracing(file=io.StringIO(), **options)]

@@ -248,7 +248,11 @@ class NamesTest(unittest.TestCase):
         cases = [
             (net.forward, ["inner.weight", "inner.bias"], ["shift"]),
             (net.encode, ["inner.weight", "inner.bias"], ["shift"]),
-            (lambda x: other(net.encode(x)), ["net.inner.weight", "net.inner.bias", "other.weight", "other.bias"], ["net.shift"]),
+            (
+                lambda x: other(net.encode(x)),
+                ["net.inner.weight", "net.inner.bias", "other.weight", "other.bias"],
+                ["net.shift"],
+            ),
         ]
         for function, parameters, buffers in cases:
             program = addend.compile(function).record(X)
