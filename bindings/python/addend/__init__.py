@@ -21,6 +21,7 @@ from ._attribution import Attribution
 from ._audit import AuditLog
 from ._call import Operator, call, operators, shapley
 from ._cancellation import Cancellation
+from ._code_tracing import CodeTracing, code_tracing
 from ._composition import Composition
 from ._context import Context
 from ._dtype import DType
@@ -50,6 +51,7 @@ from ._reasons import Concepts, Interactions, Reasons
 from ._records import Decision, Finding, Reason, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
+from ._trace import Programs, trace, trace_module
 from ._words import Words, words
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ __all__ = [
     "Cancellation",
     "Cancelled",
     "Code",
+    "CodeTracing",
     "Composition",
     "Concepts",
     "Context",
@@ -106,6 +109,7 @@ __all__ = [
     "Plan",
     "Program",
     "ProgramOutput",
+    "Programs",
     "Reason",
     "Reasons",
     "Recording",
@@ -123,6 +127,7 @@ __all__ = [
     "as_tensor",
     "attribute",
     "call",
+    "code_tracing",
     "dask",
     "encode_tensors",
     "libtorch_version",
@@ -135,6 +140,8 @@ __all__ = [
     "scope",
     "set_num_threads",
     "shapley",
+    "trace",
+    "trace_module",
     "tracing",
     "words",
     "write_tensors",

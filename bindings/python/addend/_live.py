@@ -4,6 +4,7 @@ import copy
 import functools
 import inspect
 import json
+import threading
 import types
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
@@ -17,17 +18,19 @@ from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
-from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, listing_module, modules_of, named_tensors
-from ._modules import unwrapped
+from ._methods import Methods, method_of
+from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
+from ._modules import named_tensors, unwrapped
 from ._model import as_arguments
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
+from ._recorded_call import RecordedCall
 from ._plan import Plan
 from ._results import Results, result_at
 from ._shared import SharedMemory
 from ._source_lines import SourceLines, caller
 from ._state import State
-from ._structure import map_leaves
+from ._structure import Place, filled, map_leaves
 from ._tensor import Tensor, as_tensor
 from ._workers import Workers
 
@@ -120,8 +123,26 @@ def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording
     return Recording([as_input(value) for value in inputs], [None] * len(inputs), model, lines)
 
 
-class _Block:
+class _Running(threading.local):
+    """Where a model runs on this thread, so that traced models inside of it are plain ones."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *exception: Any) -> None:
+        self.depth -= 1
+
+
+_running = _Running()
+
+
+class Block:
     """What runs on this thread between entering and leaving, with live copies of inputs. It runs once."""
+
+    # Errors of the block behind which the recording is ended as well: PyTorch gives its errors this type.
+    _ends_behind: Tuple[Type[BaseException], ...] = (RuntimeError,)
 
     def __init__(self, inputs: Sequence[Input], modules: Modules, request: Any):
         self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
@@ -161,6 +182,7 @@ class _Block:
         error: Optional[BaseException],
         traceback: Optional[types.TracebackType],
     ) -> None:
+        _running.__exit__()
         self._modules.remove()
         self._workers.remove()
         notes = [*self._notes, *self._slow_paths.remove()]
@@ -173,7 +195,7 @@ class _Block:
         elif _is_of_higher_order(error):
             trace = None  # ends it: this frame lives as long as the error
             raise Unimplemented(_HIGHER_ORDER) from error
-        elif isinstance(error, RuntimeError):
+        elif isinstance(error, self._ends_behind):
             _raise_own(lambda trace: self._end(trace, notes), trace, error)
 
     def _begin(self, trace: Any) -> None:
@@ -188,6 +210,7 @@ class _Block:
         self._readings.install()
         if self._listing is not None:
             self._tell_of_reads(_LISTED % (self._listing or "itself"))
+        _running.__enter__()
 
     def _give_away(self) -> None:
         """Work goes to another thread."""
@@ -218,7 +241,7 @@ class _Block:
         _native.trace_set_module(self._trace, path)
 
 
-class Trace(_Block):
+class Trace(Block):
     """The block of `tracing`. It belongs to the thread that enters it.
 
     Attributes:
@@ -314,7 +337,7 @@ class _PlanTrace(_AttributionTrace):
         return {}
 
 
-class Recording(_Block):
+class Recording(Block):
     """The block of `recording`. It belongs to the thread that enters it.
 
     Attributes:
@@ -379,10 +402,11 @@ class TracedModel:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._tracing:
+        if self._tracing and not _running.depth:
             return self.decompose(*args, **kwargs).output
         args, kwargs = map_leaves(_plain, (args, self._choices(kwargs)[1]), "")
-        return self.model(*args, **kwargs)
+        with _running:
+            return self.model(*args, **kwargs)
 
     def decompose(self, *args: Any, **kwargs: Any) -> Results:
         """Calls the model; what it returns is the ``output`` of the results.
@@ -419,7 +443,8 @@ class TracedModel:
         """Calls the model, and keeps what it did as a `Program`.
 
         Every tensor in the arguments, on any depth, is an input of the program, called by the model's own name for the
-        argument (``"x"``, ``"masks.0"``); every tensor that the model returns is an output, in order.
+        argument (``"x"``, ``"masks.0"``); every tensor that the model returns is an output, in order. Nothing is
+        compared, so that this is one run of the model; `trace` compares.
 
         Args:
             lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
@@ -432,6 +457,17 @@ class TracedModel:
             program._learn = self._same_model(functools.partial(self.record, *args, lines=lines, **kwargs))
         program._source = functools.partial(self._check, args, kwargs)
         return program
+
+    def methods(self, *names: str) -> "TracedModel":
+        """The same model by other methods than ``forward``, with the options that it has.
+
+        Several run one after the other, and what they return is given as a tuple. Their arguments are called
+        ``"encode.x"``; those that are given without a name are the ones that the methods have no default for, in order.
+
+        Raises:
+            NotFound: the model has no such method.
+        """
+        return compile(method_of(self.model, names[0]) if len(names) == 1 else Methods(self.model, names), **self._options)
 
     def check_trace(
         self,
@@ -589,7 +625,7 @@ class TracedModel:
         first = _copied(arguments) if insides else None
         before = State(self.model) if insides or verify else None
         # Copied now: the run may change what the model is given beside its inputs.
-        again = _copied(call.arguments_with([_Place(k) for k in range(len(call.given))])) if verify else None
+        again = _copied(call.arguments_with([Place(k) for k in range(len(call.given))])) if verify else None
         names: Dict[str, int] = {}
         if before is not None and verify:
             trace.on_baseline = self._on_baseline(call, again, before, names)
@@ -629,9 +665,7 @@ class TracedModel:
 
         after = State(self.model)
         before.restore()
-        given = map_leaves(
-            lambda leaf, _: inputs[leaf.index] if isinstance(leaf, _Place) else leaf, _copied(arguments), ""
-        )
+        given = filled(_copied(arguments), inputs)
         found: Dict[str, Any] = {}
         try:
             with torch.no_grad():
@@ -738,6 +772,31 @@ class TracedModel:
         finally:
             before.restore()
 
+    def _record_checked(
+        self, args: Any, kwargs: Any, lines: bool, others: Sequence[Any], **options: Any
+    ) -> Tuple[Program, TraceCheck]:
+        """Records, and checks the program by the second run that `_check` makes; the model is left as the first call
+        leaves it."""
+        after: List[State] = []
+        before = State(self.model, parameters=True)
+
+        def begin(example: int) -> None:
+            if examples.first is not None and not after:
+                after.append(State(self.model, parameters=True))
+            if example > 0:
+                before.restore()
+
+        examples = _Examples(self, [(args, kwargs), *map(_example, others)], lines, begin)
+        try:
+            check = read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
+        finally:
+            for state in after:
+                state.restore()
+        program = examples.first
+        assert program is not None
+        program._source = functools.partial(self._check, args, kwargs)
+        return program, check
+
     def _record_several(self, calls: Sequence[Tuple[Any, Any]], lines: bool) -> Program:
         """One program for several calls, each of them from the state that the model has now; it is left as the first
         call leaves it."""
@@ -756,6 +815,7 @@ class TracedModel:
             program = Program(_native.live_record(examples.request(), examples.record))
             if examples.stopped is not None:
                 raise examples.stopped
+            program._call = None if examples.first is None else examples.first._call
             return program
         finally:
             for state in after:
@@ -785,19 +845,22 @@ class TracedModel:
             shared = call.written(trace.inputs)
             if shared is not None:
                 raise InvalidArgument(shared + "; record copies of them")
-            count: List[Any] = []
+            places: List[Place] = []
 
             def add(leaf: Any, path: str) -> Any:
-                if isinstance(leaf, torch.Tensor):
-                    trace.output(leaf, path)
-                    count.append(leaf)
-                return leaf
+                if not isinstance(leaf, torch.Tensor):
+                    return leaf
+                trace.output(leaf, path)
+                places.append(Place(len(places)))
+                return places[-1]
 
-            map_leaves(add, output, "output")
-            if not count:
+            returned = map_leaves(add, output, "output")
+            if not places:
                 raise ValueError("the model returned no tensor")
         program = trace.program
         assert program is not None
+        arguments = call.arguments_with([Place(k) for k in range(len(call.given))])
+        program._call = RecordedCall(functools.partial(_bound, self.model), arguments, returned)
         return program
 
     def _addresses(self, arguments: Any) -> Set[int]:
@@ -837,7 +900,10 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
     and starting a thread or giving work to a pool of threads tells that, since no operator does.
 
     Args:
-        model: a ``torch.nn.Module``, or any function that computes with PyTorch.
+        model: a ``torch.nn.Module``, or any function that computes with PyTorch. What wraps a module is one itself, and
+            stands wherever modules do: ``model.eval()``, ``model.to("cuda")``, ``model.state_dict()`` with the names of
+            the module, ``torch.nn.Sequential(model)``. Called by a model that is decomposed or recorded itself, it is the
+            plain module.
         options: `probes`, `everything`, `memory`, `direction`, `cancellation`, `context`, or choices of a `Context`; see
             `tracing`. With `outputs`, one name or several such as ``"output.logits"``, only these of the model's results
             are decomposed, and the others are tensors as ever. With `inside`, components begin at tensors inside the
@@ -847,7 +913,13 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
     """
     if not callable(model):
         raise TypeError("model must be callable, not %s" % type(model).__name__)
-    return TracedModel(model, options)
+    if isinstance(model, TracedModel):
+        return compile(model.model, **{**model._options, **options})
+    if not is_module(model):
+        return TracedModel(model, options)
+    from ._traced_module import TracedModule
+
+    return TracedModule(model, options)
 
 
 def _live_tensor(value: Any) -> Any:
@@ -907,7 +979,7 @@ def _is_of_higher_order(error: BaseException) -> bool:
     return any(kind.__name__ == "UncapturedHigherOrderOpError" for kind in type(error).__mro__)
 
 
-def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> None:
+def _raise_own(end: Callable[[Any], None], trace: Any, error: BaseException) -> None:
     """Raises what the recording itself failed with, which PyTorch has turned into an error of its own."""
     try:
         end(trace)
@@ -965,18 +1037,12 @@ class _Call:
 
     def run(self, arguments: Any) -> Any:
         """Calls the model."""
-        return self._call(arguments)
+        with _running:
+            return self._call(arguments)
 
     def written(self, live: Sequence[Any]) -> Optional[str]:
         """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""
         return self._memory.written(live)
-
-
-class _Place:
-    """Stands for an input among the arguments of a call."""
-
-    def __init__(self, index: int):
-        self.index = index
 
 
 class _Examples:
@@ -984,11 +1050,15 @@ class _Examples:
 
     Args:
         begin: is told the number of a call that begins.
+
+    Attributes:
+        first: the program of the call that was recorded first.
     """
 
     def __init__(
         self, model: TracedModel, calls: Sequence[Tuple[Any, Any]], lines: bool, begin: Callable[[int], Any]
     ):
+        self.first: Optional[Program] = None
         self._model = model
         self._calls = calls
         self._lines = lines
@@ -1014,12 +1084,14 @@ class _Examples:
         given = {id(leaf): Tensor(tensor).torch() for leaf, tensor in zip(self._tensors(call), inputs)}
         args, kwargs = map_leaves(lambda leaf, path: given.get(id(leaf), leaf), call, "")
         try:
-            return self._model._record(args, kwargs, self._lines)._handle
+            program = self._model._record(args, kwargs, self._lines)
         except Exception:
             raise
         except BaseException as stop:
             self.stopped = stop
             raise
+        self.first = self.first or program
+        return program._handle
 
     def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
         """The tensors of a call, in the order in which a recording has them as inputs."""
@@ -1060,8 +1132,15 @@ def _parameters_of(model: Any) -> Set[str]:
         return set()
 
 
+def _bound(model: Any, args: Any, kwargs: Any) -> Dict[str, Any]:
+    """The arguments of a call by the names that the model gives them."""
+    return _named_arguments(model, args, kwargs)[0]
+
+
 def _named_arguments(model: Any, args: Any, kwargs: Any) -> Tuple[Dict[str, Any], Callable[[Any], Any]]:
     """The arguments of a call by the names that the model gives them, and the call with others in their places."""
+    if isinstance(model, Methods):
+        return model.arguments(args, kwargs), model.call
     function = getattr(model, "forward", model)
     try:
         signature = inspect.signature(function)

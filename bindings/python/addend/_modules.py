@@ -1,7 +1,9 @@
 """The modules of a model, what they hold, what they are asked to do otherwise, and where in them a thread is."""
 
+import functools
 import sys
 import threading
+import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._tensor import Tensor, as_tensor
@@ -12,11 +14,44 @@ Modules = List[Tuple[str, Any]]
 _NOTHING = object()
 
 
-def modules_of(model: Any) -> Modules:
-    """The modules of a model with their paths, itself first; none of what is no ``torch.nn.Module``."""
+def is_module(model: Any) -> bool:
+    """Whether it is a ``torch.nn.Module``."""
     import torch
 
-    return list(model.named_modules()) if isinstance(model, torch.nn.Module) else []
+    return isinstance(model, torch.nn.Module)
+
+
+def modules_of(model: Any) -> Modules:
+    """The modules of a model with their paths, itself first. Those of a bound method are those of its module; those of a
+    function, or of an object that is called, begin with the names of the variables, or attributes, that hold them."""
+    if is_module(model):
+        return list(model.named_modules())
+    if isinstance(model, functools.partial):
+        return modules_of(model.func)
+    if is_module(getattr(model, "__self__", None)):
+        return modules_of(model.__self__)
+    found: Dict[int, Tuple[str, Any]] = {}
+    for name, value in variables_of(model):
+        for path, module in value.named_modules() if is_module(value) else ():
+            found.setdefault(id(module), (name + "." + path if path else name, module))
+    return list(found.values())
+
+
+def variables_of(model: Any) -> List[Tuple[str, Any]]:
+    """What a function has beside its arguments: the variables that it closes over, and the globals that it may name; of
+    another object its attributes."""
+    if not isinstance(model, types.FunctionType):
+        own = getattr(model, "__dict__", None)
+        return list(own.items()) if isinstance(own, dict) else []
+    variables = []
+    for name, cell in zip(model.__code__.co_freevars, model.__closure__ or ()):
+        try:
+            variables.append((name, cell.cell_contents))
+        except ValueError:  # it is empty
+            continue
+    named = model.__globals__
+    variables.extend((name, named[name]) for name in model.__code__.co_names if name in named)
+    return variables
 
 
 def unwrapped(model: Any) -> Any:
@@ -209,8 +244,8 @@ class ModelState:
     """What a model was, so that it is noticed where it became another: its modules and their order, kinds, modes and
     hooks, and their parameters and buffers, as objects, by where their elements lie and by how often these were written.
 
-    Plain attributes of modules are not seen, and neither is what a function that is no module computes with, nor what is
-    written past PyTorch's count, as through ``.data``.
+    Plain attributes of modules are not seen, and neither are the tensors that a function computes with beside its modules,
+    nor what is written past PyTorch's count, as through ``.data``.
     """
 
     def __init__(self, model: Any):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import tempfile
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -18,13 +19,14 @@ from typing import (
     Union,
 )
 
-from . import _native
+from . import _graph, _native
 from ._arguments import is_numbers
 from ._cancellation import Cancellation
 from ._context import Context, as_context
 from ._dtype import DType, from_code, to_code
 from ._errors import InvalidArgument
 from ._handle import Handle
+from ._recorded_call import RecordedCall, as_given
 from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
 from ._structure import map_leaves
@@ -51,7 +53,7 @@ class Program(Handle):
     condition, the size of ``nonzero()``) is another one than in the recording.
     """
 
-    __slots__ = ("_source", "_learn")
+    __slots__ = ("_source", "_learn", "_call")
     _INSTEAD = "save() it, and load it where it is used"
 
     def __init__(self, capsule: Any, source: Optional[Callable[..., TraceCheck]] = None):
@@ -59,6 +61,7 @@ class Program(Handle):
         self._source = source  # checks a recording of the same model with the same inputs
         # Records it again, with the arguments of `Model.record` about sizes; None: it is not there, or is another now.
         self._learn: Optional[Callable[..., Optional[Program]]] = None
+        self._call: Optional[RecordedCall] = None  # of a live model
 
     @staticmethod
     def load(folder: Union[str, "os.PathLike[str]"]) -> "Program":
@@ -90,10 +93,22 @@ class Program(Handle):
         """
         _native.program_export_torchscript((self._of_other_sizes() or self)._handle, os.fspath(path))
 
+    def script_module(self) -> Any:
+        """The same as a ``torch.jit.ScriptModule``, without a file that stays: see `export_torchscript`, which says what
+        is refused."""
+        import torch
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.pt")
+            self.export_torchscript(path)
+            return torch.jit.load(path)
+
     def to(self, dtype: Any) -> "Program":
         """The program with every floating-point tensor of another floating-point type, parameters included. It is
         replayed on inputs of that type, and stops at an operator that gives another one."""
-        return Program(_native.program_to(self._handle, to_code(dtype)))
+        program = Program(_native.program_to(self._handle, to_code(dtype)))
+        program._call = self._call
+        return program
 
     def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
         """What a replay with these inputs lacks, all of it, before anything runs; see `Model.requirements`."""
@@ -120,6 +135,36 @@ class Program(Handle):
         from ._model import Model
 
         return Model(_native.program_model(self._handle))
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the program as its model is called::
+
+            program = addend.compile(network).record(x)
+            y = program(other)
+
+        Args:
+            inputs: what the model is called with. Of a live model also what was no tensor, which has to be the same, and
+                what is nested, as it was.
+            named: inputs by their names.
+
+        Returns:
+            What a live model returned, with the tensors of this run in the places of its own: those of PyTorch where an
+            input is one, else a `Tensor`. They have no gradients. A program that was loaded, or made of a file or of a
+            block of code, gives its outputs: one, or a tuple of several.
+
+        Raises:
+            ValueError: the arguments have another form than in the recording, or the model also returned something that is
+                neither a tensor, text nor None, such as a number, which no run computes.
+            FailedPrecondition: as `replay`, and so is InvalidArgument.
+        """
+        if self._call is not None:
+            self._call.require_computed()
+            results = as_given(list(self.replay(*self._call.inputs(inputs, named))), (inputs, named))
+            return self._call.output(results)
+        if inputs and named:
+            raise TypeError("give all inputs in order, or all of them by name")
+        results = as_given(list(self.replay(*([named] if named else inputs))), (inputs, named))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def replay(
         self,
@@ -236,7 +281,7 @@ class Program(Handle):
             numbers: what stands behind each operator: ``{"time": ("seconds", [...]), "contribution": [...]}``.
         """
         return _native.program_code_text(
-            self._handle, _code_options(succinct, color, names, marks, include, exclude, numbers)
+            self._handle, code_options(succinct, color, names, marks, include, exclude, numbers)
         )
 
     def code_record(
@@ -249,7 +294,7 @@ class Program(Handle):
         numbers: Optional[Numbers] = None,
     ) -> Dict[str, Any]:
         """The same as data: ``calls``, each with its ``line``, and the ``places`` where they stand."""
-        options = _code_options(True, False, names, marks, include, exclude, numbers)
+        options = code_options(True, False, names, marks, include, exclude, numbers)
         return json.loads(_native.program_code_json(self._handle, options))
 
     def graph(self, numbers: Optional[Numbers] = None) -> Dict[str, Any]:
@@ -264,6 +309,28 @@ class Program(Handle):
             modules: modules as boxes.
         """
         return _native.program_graph_dot(self._handle, json.dumps({"sources": sources, "modules": modules}))
+
+    def to_networkx(self, numbers: Optional[Numbers] = None) -> Any:
+        """Its graph as a ``networkx.MultiDiGraph``: nodes by their names in topological order, with what `graph` has of
+        them as attributes, and so for edges. Needs the package networkx."""
+        return _graph.to_networkx(self.graph(numbers))
+
+    def graphml(self, numbers: Optional[Numbers] = None) -> str:
+        """Its graph as GraphML, which Gephi, yEd, igraph and NetworkX read. Attributes are numbers and text there: the
+        arguments of an operator that are no tensors are one line, without those that have their defaults."""
+        return _graph.graphml(self.graph(numbers))
+
+    def draw(self, path: Union[str, "os.PathLike[str]"], *, sources: bool = False, modules: bool = True) -> None:
+        """Draws its graph by Graphviz into a file, whose ending says the format: ``"graph.svg"``, ``"graph.png"``.
+
+        Args:
+            sources: as for `dot`, and so is `modules`.
+
+        Raises:
+            FailedPrecondition: Graphviz is not installed.
+            InvalidArgument: Graphviz does not know the format, or cannot write there.
+        """
+        _graph.draw(self.dot(sources=sources, modules=modules), path)
 
     def html(self, title: str = "program", numbers: Optional[Numbers] = None) -> str:
         """Its graph as a page for a browser that needs nothing else."""
@@ -309,7 +376,7 @@ def read_requirements(record: str) -> List[Requirement]:
     return [Requirement(*(unmet[field] for field in Requirement._fields)) for unmet in json.loads(record)["unmet"]]
 
 
-def _code_options(
+def code_options(
     succinct: bool,
     color: bool,
     names: bool,
@@ -318,6 +385,7 @@ def _code_options(
     exclude: Optional[Iterable[str]],
     numbers: Optional[Numbers],
 ) -> str:
+    """What the C interface takes for the text of a program."""
     options: Dict[str, Any] = {"succinct": succinct, "color": color, "names": names, "marks": marks}
     options["include"] = _patterns("include", include)
     if exclude is not None:

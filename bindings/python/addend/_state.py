@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from ._modules import modules_of
+from ._modules import is_module, modules_of, variables_of
 
 # Attributes of modules that others set while a model runs: hooks, and what `_modules` has modules do otherwise.
 _SET_BY_OTHERS = ("forward", "_compiled_call_impl", "enable_nested_tensor", "use_nested_tensor")
@@ -59,9 +59,8 @@ class State:
             sys.modules["numpy"].random.set_state(self._numpy)
         for holder in self._holders:
             holder.restore()
-        with torch.no_grad():
-            for kept in self._tensors:
-                kept.restore()
+        for kept in self._tensors:
+            kept.restore()
         for other in self._others:
             other.restore()
 
@@ -248,7 +247,7 @@ class _Kept:
         # Batch norms write theirs without counting it.
         if self._before is None or torch.equal(self._tensor, self._before):
             return
-        with torch.inference_mode(self._tensor.is_inference()):
+        with torch.inference_mode(self._tensor.is_inference()), torch.no_grad():  # in this order: the one ends the other
             self._tensor.copy_(self._before)
 
     def difference(self) -> Optional[str]:
@@ -288,31 +287,21 @@ class _Other:
 
 def _modules_in(model: Any) -> List[Tuple[str, Any]]:
     """The modules that a model is or calls, each with its path."""
-    import torch
-
     found, seen, modules = [model], set(), []
     while found and len(seen) < 100:
         value = found.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, torch.nn.Module):
+        if is_module(value):
             modules.extend(modules_of(value))
         elif isinstance(value, functools.partial):
             found.extend((value.func, *value.args, *value.keywords.values()))
         elif isinstance(value, types.MethodType):
             found.extend((value.__self__, value.__func__))
         elif isinstance(value, types.FunctionType):
-            for cell in value.__closure__ or ():
-                try:
-                    found.append(cell.cell_contents)
-                except ValueError:  # it is empty
-                    continue
-            found.extend(
-                one
-                for one in map(value.__globals__.get, value.__code__.co_names)
-                if isinstance(one, torch.nn.Module)
-            )
+            closed = value.__code__.co_freevars
+            found.extend(one for name, one in variables_of(value) if name in closed or is_module(one))
         elif isinstance(value, (list, tuple)) and len(value) < 100:
             found.extend(value)
         elif value is model and isinstance(getattr(value, "__dict__", None), dict):

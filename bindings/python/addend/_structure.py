@@ -3,9 +3,21 @@
 import copy
 import dataclasses
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 Leaf = Callable[[Any, str], Any]
+
+
+class Place:
+    """Stands for a tensor in a structure: one of several, by its index."""
+
+    def __init__(self, index: int):
+        self.index = index
+
+
+def filled(structure: Any, tensors: Sequence[Any]) -> Any:
+    """The same structure with the tensors at their places."""
+    return map_leaves(lambda leaf, _: tensors[leaf.index] if isinstance(leaf, Place) else leaf, structure, "")
 
 
 def map_leaves(function: Leaf, value: Any, path: str) -> Any:

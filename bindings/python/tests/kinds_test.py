@@ -328,16 +328,21 @@ class KindsTest(unittest.TestCase):
     def test_threads(self):
         model = small()
 
-        def elsewhere(x):
+        def elsewhere_of(function, x):
             given = []
-            thread = threading.Thread(target=lambda: given.append(model(x)))
+            thread = threading.Thread(target=lambda: given.append(function(x)))
             thread.start()
             thread.join()
             return given[0]
 
+        def elsewhere(x):
+            return elsewhere_of(model, x)
+
+        with self.assertRaisesRegex(addend.Unimplemented, r"model\.\w+ ran on another thread"):
+            addend.compile(elsewhere)(addend.Input(self.x, 1))
         message = "only what LibTorch computes on the thread of the trace is seen, not what other threads or compiled code"
         with self.assertRaisesRegex(addend.NotFound, message):
-            addend.compile(elsewhere)(addend.Input(self.x, 1))
+            addend.compile(lambda x: elsewhere_of(torch.tanh, x))(addend.Input(self.x, 1))
 
         class Threaded(nn.Module):
             def __init__(self, run):
@@ -382,8 +387,11 @@ class KindsTest(unittest.TestCase):
                 traced.record(self.x).replay(self.x + 1)
         self.assertEqual(threading.Thread.start.__module__, "threading")
         # Another thread may run the same model meanwhile.
-        results = addend.compile(lambda x: model(x) + elsewhere(x).detach().sum() * 0).decompose(addend.Input(self.x, 1))
+        beside = addend.compile(lambda x: model(x) + elsewhere_of(torch.tanh, x).sum() * 0)
+        results = beside.decompose(addend.Input(self.x, 1))
         self.assertEqual(len(results), 1)
+        with self.assertRaisesRegex(addend.Unimplemented, r"model\.\w+ ran on another thread"):
+            addend.compile(lambda x: model(x) + elsewhere(x).detach().sum() * 0)(addend.Input(self.x, 1))
         asked, answered = threading.Event(), threading.Event()
 
         def other_user():
