@@ -63,6 +63,12 @@ class Input:
         self.first_component = first_component
         self._take_tables()
 
+    @property
+    def has_several_baselines(self) -> bool:
+        """Whether attributions are means over several baselines."""
+        word = self.baseline if isinstance(self.baseline, str) else ""
+        return self.baselines is not None or word.startswith(("rows:", "nearest:"))
+
     def _take_tables(self) -> None:
         """Puts the numbers of tables in their place, and takes the names of their columns."""
         table = as_table(self.value)
