@@ -16,10 +16,11 @@ from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
-from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
+from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, listing_module, modules_of, named_tensors
 from ._modules import unwrapped
 from ._model import Model, as_arguments
+from ._named_parts import placed
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
 from ._plan import Plan
@@ -409,7 +410,7 @@ class TracedModel:
         """
         chosen, kwargs = self._choices(kwargs)
         outputs = chosen.pop("outputs", None)
-        insides = as_insides(chosen.pop("inside", None))
+        insides = self._placed(chosen.pop("inside", None), args, kwargs)
         call = _Call(self.model, args, kwargs)
         verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
@@ -616,7 +617,7 @@ class TracedModel:
         if any(isinstance(given, Input) and given.has_several_baselines for given in call.given):
             options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
             return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
-        insides = as_insides(chosen.pop("inside", None))
+        insides = self._placed(chosen.pop("inside", None), args, kwargs)
         verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
         add_targets(request, **asked)
@@ -658,6 +659,18 @@ class TracedModel:
                 after.restore()
         names = [name or "" for name in call.names]
         return _Recorded(program.model(), dict(zip(names, sources)), call.places, output, places, before, after)
+
+    def _placed(self, inside: Any, args: Any, kwargs: Any) -> List[Inside]:
+        """What starts inside the model, with heads and experts found by a run that leaves no trace."""
+
+        def record() -> Program:
+            before = State(self.model)
+            try:
+                return self._record(_copied(args), _copied(kwargs), False)
+            finally:
+                before.restore()
+
+        return placed(as_insides(inside), record)
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
