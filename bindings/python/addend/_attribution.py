@@ -2,6 +2,7 @@
 
 import copy
 import html
+import itertools
 import json
 import math
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
@@ -87,6 +88,37 @@ class Attribution(Handle):
         """What passed through each operator and what it left over, by target; empty unless it was asked for."""
         return self.to_dict().get("operators", [])
 
+    def passed(self, modules: str) -> Dict[str, List[float]]:
+        """What passed through each module that is called so, by target: the relevance of experts, layers, branches.
+
+        It is what passed through the last operator that the module called, without views of it, and where the module was
+        called several times, the sum over its calls. Modules that did not run, or through which nothing of the inputs
+        passes, are not there.
+
+        Args:
+            modules: a path in which ``*`` stands for any name: ``"layers.*.experts.*"``.
+
+        Raises:
+            ValueError: the attribution was made without ``operators=True``, or nothing that it saw is called so.
+        """
+        operators = self.operators
+        if not operators:
+            raise ValueError("what passed through modules is known where operators=True was asked for")
+        wanted = modules.split(".")
+        found: Dict[str, List[float]] = {}
+        for path, run in itertools.groupby(operators, lambda one: _path_in(one["module_path"], wanted)):
+            if path is None:
+                continue
+            calls = list(run)
+            for one in calls:
+                if one["index"] == calls[-1]["index"]:
+                    before = found.get(path, [0.0] * len(one["passed"]))
+                    found[path] = [a + b for a, b in zip(before, one["passed"])]
+        if not found:
+            seen = sorted({one["module_path"] for one in operators})
+            raise ValueError("nothing passes through a module called %s; there are %s" % (modules, ", ".join(seen[:12])))
+        return found
+
     @property
     def report(self) -> Dict[str, Any]:
         """What the run says about itself."""
@@ -148,6 +180,13 @@ class Attribution(Handle):
         """What makes it equal to another one."""
         tensors = [None if tensor is None else tensor.__reduce__()[1] for tensor in self._results]
         return list(self), tensors, list(self._places), self._num_inside
+
+
+def _path_in(path: str, wanted: Sequence[str]) -> Optional[str]:
+    """The module with such a path that a path is of, or is in."""
+    names = path.split(".")[: len(wanted)]
+    fits = len(names) == len(wanted) and all(want in ("*", name) for want, name in zip(wanted, names))
+    return ".".join(names) if fits else None
 
 
 class _Found:

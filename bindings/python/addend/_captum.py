@@ -158,7 +158,9 @@ def _split(value: Any, baseline: Any) -> Input:
 def _split_inside(inside: Any) -> List[Inside]:
     listed = []
     for source in as_insides(inside):
-        if source.dims is None and source.labels is None:
+        if source.experts:
+            raise TypeError("experts are several tensors; explain() has all of them, or name each with its module")
+        if source.dims is None and source.labels is None and source.heads is None:
             source = copy.copy(source)
             source.dims = (0,)
         listed.append(source)

@@ -63,6 +63,12 @@ class Input:
         self.first_component = first_component
         self._take_tables()
 
+    @property
+    def has_several_baselines(self) -> bool:
+        """Whether attributions are means over several baselines."""
+        word = self.baseline if isinstance(self.baseline, str) else ""
+        return self.baselines is not None or word.startswith(("rows:", "nearest:"))
+
     def _take_tables(self) -> None:
         """Puts the numbers of tables in their place, and takes the names of their columns."""
         table = as_table(self.value)
@@ -100,8 +106,17 @@ class Inside:
             operator by its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"``.
         dims: one component for each position along a dimension of the tensor, or along several.
         labels: one component for each label; this or `dims` is given. Its shape is as for `Input`.
+        heads: one component for each head of an attention, in place of `dims` and `labels`. True: `selector` is the module
+            of an attention, and the tensor is the one in which its heads lie next to each other: what its last projection
+            reads, or what it gives where it projects nothing behind the attention. A number: the same with that many
+            heads; or `selector` is an operator's result, ``[batch, heads, tokens, size]`` or, of fewer dimensions,
+            ``[..., heads * size]``. The model is recorded once more to find it.
+        experts: one component for each expert that runs, in place of `dims` and `labels`: `selector` is the module that
+            holds them, as modules ``"0"``, ``"1"``, or in parameters whose first dimension counts experts. It stands for
+            several of these, in the order of the experts. The model is recorded once more to find them.
         baseline: what means "nothing" there, as for `Input`, but for words that need the value; zero unless given.
-        names: as for `Input`.
+        names: as for `Input`; ``"head 0"`` or ``"expert 0"`` unless given, with the selector in front where there are
+            several of these.
         first_component: as for `Input`.
     """
 
@@ -111,24 +126,37 @@ class Inside:
         dims: Union[None, int, Iterable[int]] = None,
         *,
         labels: Any = None,
+        heads: Union[None, bool, int] = None,
+        experts: bool = False,
         baseline: Any = None,
         names: Iterable[str] = (),
         first_component: Optional[int] = None,
     ):
-        if dims is not None and labels is not None:
-            raise TypeError("a tensor inside is split in one way, not by dims and labels")
+        asked = [("dims", dims is not None), ("labels", labels is not None), ("heads", heads), ("experts", experts)]
+        splits = [name for name, given in asked if given]
+        if len(splits) > 1:
+            raise TypeError("a tensor inside is split in one way, not by %s" % " and ".join(splits))
+        if heads is not None and (not isinstance(heads, int) or (heads is not True and heads < 0)):
+            raise TypeError("heads is True or their number, not %r" % (heads,))
+        if heads and heads is True and "::" in selector:
+            raise TypeError("%s is an operator, of which heads=8 says how many heads it has" % selector)
+        if (heads or experts) and (selector.startswith("#") or selector == "logits"):
+            raise TypeError("%s is neither a module nor an operator by its name" % selector)
         if first_component is not None and first_component < 0:
             raise ValueError("first_component is %d, it counts from 0" % first_component)
         self.selector = selector
         self.dims = None if dims is None else as_dims(dims)
         self.labels = labels
+        self.heads = heads or None
+        self.experts = bool(experts)
         self.parts = None
         self.baseline = baseline
         self.names = tuple(names)
         self.first_component = first_component
 
     def __repr__(self) -> str:
-        split = next((name for name in ("dims", "labels") if getattr(self, name) is not None), "plain")
+        splits = ("dims", "labels", "heads", "experts")
+        split = next((name for name in splits if getattr(self, name) not in (None, False)), "plain")
         return "Inside(%r, split=%r)" % (self.selector, split)
 
 

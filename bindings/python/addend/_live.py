@@ -7,7 +7,7 @@ import json
 import threading
 import types
 from collections.abc import Mapping
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
 from ._attribution import Attribution, add_targets
@@ -17,15 +17,18 @@ from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
-from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
+from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis
+from ._input import one_or_list
 from ._methods import Methods, method_of
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
 from ._modules import named_tensors, unwrapped
-from ._model import as_arguments
+from ._model import Model, as_arguments
+from ._named_parts import placed
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
 from ._recorded_call import RecordedCall
 from ._plan import Plan
+from ._reasons import Concepts, Interactions
 from ._results import Results, result_at
 from ._shared import SharedMemory
 from ._source_lines import SourceLines, caller
@@ -60,6 +63,16 @@ _APART = "two runs of the model give different results"
 _KEEPS = (
     "; something that no buffer and no other attribute of its modules holds goes from run to run: reset it in forward, or "
     "keep it in a buffer"
+)
+# These words are in the error of a replay that goes another way than the recording, by which it is known here.
+_OTHER_WAY = "a guard does not hold"
+_ONE_WAY = (
+    "%s. What is asked takes several runs of the model, for which a live one is recorded, and one of them goes another way "
+    "than the call that was given: spell the branch with torch.where, or take a baseline with which the way is the same"
+)
+_ALL_TOGETHER = (
+    "the model reads numbers of all examples of the batch together, by which it may branch, so that they cannot be told "
+    "apart: ask for one example at a time"
 )
 _UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
@@ -422,7 +435,7 @@ class TracedModel:
         """
         chosen, kwargs = self._choices(kwargs)
         outputs = chosen.pop("outputs", None)
-        insides = as_insides(chosen.pop("inside", None))
+        insides = self._placed(chosen.pop("inside", None), args, kwargs)
         call = _Call(self.model, args, kwargs)
         verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
@@ -547,6 +560,56 @@ class TracedModel:
         self._require_steady(call, before, output)
         return Plan(trace.found, self.model)
 
+    def interactions(
+        self,
+        *args: Any,
+        target: Any = "top1",
+        concepts: Union[None, Concepts, Mapping] = None,
+        at: Optional[str] = None,
+        **kwargs: Any,
+    ) -> Interactions:
+        """Finds what the contributions of groups owe to each other; see `Model.interactions`.
+
+        The model is recorded, and the recording runs for each group: with the group at its baseline it has to go the way
+        that it goes here.
+
+        Args:
+            args: what the model is called with, an `Input` for each tensor that is split: one example.
+            target: as for `Model.interactions`, and so are `concepts`.
+            at: as for `explain`.
+            kwargs: of the model, and choices as for `decompose`.
+
+        Raises:
+            FailedPrecondition: the model reads numbers of its inputs, by which it may branch, and they are others with a
+                group at its baseline; or the examples of a batch influence each other.
+        """
+        chosen, kwargs = self._choices(kwargs)
+        outputs = _names_of(chosen.get("outputs"))
+        options = self._for_files(chosen, ("cancellation", "context"))
+        return self._asked(args, kwargs, False).interactions(target, concepts, at, outputs, options)
+
+    def shapley(self, *args: Any, **kwargs: Any) -> Composition:
+        """The exact Shapley values of the components for the first floating-point output: at most 16 components, which
+        take 2**16 runs. What decompositions are compared with.
+
+        The model is recorded, and the recording runs for each subset of the components: it has to go one way for all of
+        them. The values depend on no policy.
+
+        Args:
+            args: what the model is called with, an `Input` or a `Composition` for each tensor that is split.
+            kwargs: of the model, and `cancellation`.
+
+        Raises:
+            FailedPrecondition: the model reads numbers of its inputs, by which it may branch, and they are others for a
+                subset.
+        """
+        chosen, kwargs = self._choices(kwargs)
+        if chosen.get("outputs") is not None:
+            raise ValueError("Shapley values are those of the first output; leave outputs out, or wrap the model")
+        if as_insides(chosen.get("inside")):
+            raise ValueError("Shapley values are those of what the model is given, not of a split inside it")
+        return self._asked(args, kwargs, None).shapley(chosen.get("cancellation"))
+
     def attribute(
         self,
         inputs: Any,
@@ -591,14 +654,64 @@ class TracedModel:
             chosen = {**self._options, **own}
         outputs = _names_of(chosen.get("outputs"))
         chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
-        insides = as_insides(chosen.pop("inside", None))
         call = _Call(self.model, args, kwargs)
+        if any(isinstance(given, Input) and given.has_several_baselines for given in call.given):
+            options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
+            return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
+        insides = self._placed(chosen.pop("inside", None), args, kwargs)
         verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_AttributionTrace, call, insides, request, context)
         output, _ = self._run(call, trace, insides, outputs, verify)
         return Attribution(trace.found, len(insides), call.tensors, output), call.places
+
+    def _for_files(self, chosen: Dict[str, Any], taken: Sequence[str]) -> Dict[str, Any]:
+        """Those choices that a model from a file takes: some of Addend, and those of a policy."""
+        return {name: value for name, value in chosen.items() if name in taken or name in CHOICES}
+
+    def _asked(self, args: Any, kwargs: Any, each_example: Optional[bool]) -> "_Recorded":
+        """The call, recorded to be run again and again.
+
+        Args:
+            each_example: whether the first dimension counts examples; None: runs have the sizes of this one.
+        """
+        call = _Call(self.model, args, kwargs, everything=True)
+        sources = as_inputs(call.given)
+        if all(source.dims is None and source.labels is None and source.parts is None for source in sources):
+            raise ValueError("nothing to attribute to: pass an addend.Input with dims or labels")
+        before = State(self.model)
+        program, output, places = self._record_call(args, kwargs, True)
+        after = State(self.model)
+        larger = [] if each_example is None else _larger(call, sources, args, kwargs, each_example)
+        # Numbers that left the tensors of a batch would be those of all its examples together.
+        if larger and program.summary["guards"]:
+            if _examples(sources, each_example) > 1:
+                raise FailedPrecondition(_ALL_TOGETHER)
+        elif larger:
+            # Batches of examples have other sizes; a model that takes them is asked with them.
+            before.restore()
+            try:
+                program = self._record_several([(args, kwargs), *larger], True)
+            except Exception:
+                if _examples(sources, each_example) > 1:
+                    raise
+            finally:
+                after.restore()
+        names = [name or "" for name in call.names]
+        return _Recorded(program.model(), dict(zip(names, sources)), call.places, output, places, before, after)
+
+    def _placed(self, inside: Any, args: Any, kwargs: Any) -> List[Inside]:
+        """What starts inside the model, with heads and experts found by a run that leaves no trace."""
+
+        def record() -> Program:
+            before = State(self.model)
+            try:
+                return self._record(_copied(args), _copied(kwargs), False)
+            finally:
+                before.restore()
+
+        return placed(as_insides(inside), record)
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
@@ -835,6 +948,11 @@ class TracedModel:
         return lambda **options: record(**options) if tensors() == before else None
 
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
+        return self._record_call(args, kwargs, lines)[0]
+
+    def _record_call(self, args: Any, kwargs: Any, lines: bool) -> Tuple[Program, Any, Dict[str, Any]]:
+        """The program of a call, what the call returned, and the tensors in that by their places, in the order of the
+        program's outputs."""
         import torch
 
         call = _Call(self.model, args, kwargs, everything=True)
@@ -845,14 +963,14 @@ class TracedModel:
             shared = call.written(trace.inputs)
             if shared is not None:
                 raise InvalidArgument(shared + "; record copies of them")
-            places: List[Place] = []
+            places: Dict[str, Any] = {}
 
             def add(leaf: Any, path: str) -> Any:
                 if not isinstance(leaf, torch.Tensor):
                     return leaf
                 trace.output(leaf, path)
-                places.append(Place(len(places)))
-                return places[-1]
+                places[path] = leaf
+                return Place(len(places) - 1)
 
             returned = map_leaves(add, output, "output")
             if not places:
@@ -861,7 +979,7 @@ class TracedModel:
         assert program is not None
         arguments = call.arguments_with([Place(k) for k in range(len(call.given))])
         program._call = RecordedCall(functools.partial(_bound, self.model), arguments, returned)
-        return program
+        return program, output, places
 
     def _addresses(self, arguments: Any) -> Set[int]:
         """The addresses of the tensors that the model was given or has."""
@@ -1043,6 +1161,107 @@ class _Call:
     def written(self, live: Sequence[Any]) -> Optional[str]:
         """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""
         return self._memory.written(live)
+
+
+class _Recorded(NamedTuple):
+    """A call of a live model, recorded to be asked as a model from a file is.
+
+    Attributes:
+        model: the recording.
+        inputs: every tensor of the call, by the names that the model gives them.
+        positions: of them among these, by the identity of what was given.
+        output: what the model returned.
+        places: the tensors in that by their places, in order.
+        before: the state of the model in which the call began, and so does every run.
+        after: that which the call left.
+    """
+
+    model: Model
+    inputs: Dict[str, Input]
+    positions: Dict[int, int]
+    output: Any
+    places: Dict[str, Any]
+    before: State
+    after: State
+
+    def explain(
+        self, asked: Dict[str, Any], outputs: Optional[Sequence[str]], options: Dict[str, Any]
+    ) -> Tuple[Attribution, Dict[int, int]]:
+        """What `TracedModel._explain` returns."""
+        asked = {**asked, "at": self._at(asked["at"])}
+        found = self._ask(self.model.explain, self.inputs, **asked, outputs=self._outputs(outputs), **options)
+        found.output = self.output
+        return found, self.positions
+
+    def interactions(
+        self, target: Any, concepts: Any, at: Optional[str], outputs: Optional[Sequence[str]], options: Dict[str, Any]
+    ) -> Interactions:
+        asked = {"target": target, "concepts": concepts, "at": self._at(at), "outputs": self._outputs(outputs)}
+        return self._ask(self.model.interactions, self.inputs, **asked, **options)
+
+    def shapley(self, cancellation: Any) -> Composition:
+        return self._ask(self.model.shapley, self.inputs, cancellation=cancellation)
+
+    def _ask(self, ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.before.restore()
+        try:
+            return ask(*args, **kwargs)
+        except FailedPrecondition as error:
+            if _OTHER_WAY not in str(error):
+                raise
+            raise FailedPrecondition(_ONE_WAY % error) from error
+        finally:
+            self.after.restore()
+
+    def _outputs(self, outputs: Optional[Sequence[str]]) -> List[str]:
+        """The names that the recording has for outputs of the model."""
+        known = [place for place, tensor in self.places.items() if _has_parts(tensor)]
+        if outputs is not None and len(outputs) == 0:
+            raise ValueError("outputs is empty; name some of %s, or leave it out" % ", ".join(known))
+        for place in outputs or ():
+            if place not in known:
+                raise ValueError("the model returned no %s that holds numbers; it has %s" % (place, ", ".join(known)))
+        return [self._name(place) for place in outputs or ()]
+
+    def _at(self, at: Optional[str]) -> Optional[str]:
+        """The same for what is explained, which may also be inside the model."""
+        found = next((place for place in (at, "output.%s" % at) if place in self.places), None)
+        return at if found is None else self._name(found)
+
+    def _name(self, place: str) -> str:
+        index = list(self.places).index(place)
+        return "output.%d" % index if index else "output"
+
+
+def _examples(sources: Sequence[Input], each_example: Optional[bool]) -> int:
+    """How many examples the inputs of a call hold; 0 where they count none."""
+    split = [tuple(as_tensor(one.value).shape) for one in sources if one.dims is not None or one.labels is not None]
+    count = split[0][0] if each_example and split and split[0] else 1
+    return count if split and all(shape[:1] == (count,) for shape in split) else 0
+
+
+def _larger(
+    call: _Call, sources: Sequence[Input], args: Any, kwargs: Any, each_example: bool
+) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
+    """The same call with twice and with three times as many examples; none where its inputs count none."""
+    import torch
+
+    examples = _examples(sources, each_example)
+
+    def times(factor: int) -> Any:
+        made: Dict[int, Any] = {}
+
+        def repeat(leaf: Any, path: str) -> Any:
+            if id(leaf) not in call.places:
+                return leaf
+            if id(leaf) not in made:
+                own = _live_tensor(leaf if isinstance(leaf, torch.Tensor) else leaf.value)
+                made[id(leaf)] = torch.cat([own] * factor) if own.shape[:1] == (examples,) else own
+            return made[id(leaf)]
+
+        return map_leaves(repeat, (args, kwargs), "")
+
+    return [times(2), times(3)] if examples else []
 
 
 class _Examples:

@@ -14,8 +14,10 @@ from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import Context, as_context, require_options
 from ._dtype import to_code
+from ._errors import Unimplemented
 from ._handle import Handle
 from ._input import Inside, add_inside, as_insides, new_request
+from ._named_parts import placed
 from ._plan import Plan
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._reasons import Concepts, Interactions, as_concepts
@@ -126,7 +128,8 @@ class Model(Handle):
             Error: a tracing failure: recovery and value differ, at the operator that the payload names.
         """
         chosen = as_context(context, policy, self.decompose)
-        request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
+        insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
+        request = new_model_request([inputs], probes, everything, cancellation, insides)
         add_outputs(request, outputs)
         _native.request_set_memory(request, memory)
         _native.request_set_direction(request, direction)
@@ -184,7 +187,7 @@ class Model(Handle):
             Unimplemented: an operator has no rule; the payload says where it is.
         """
         chosen = as_context(context, policy, self.explain)
-        insides = as_insides(inside)
+        insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, every_target, operators)
         add_outputs(request, outputs)
@@ -333,6 +336,20 @@ class Model(Handle):
         program = Program(_native.model_record(self._handle, request), functools.partial(self.check_trace, *inputs))
         if not others and not learn_sizes:
             program._learn = functools.partial(self.record, *inputs)
+        return program
+
+    def _recorded_unchanged(self, inputs: Sequence[Any], cancellation: Optional[Cancellation]) -> Program:
+        """Records a run that leaves nothing for the next one."""
+        program = self.record(*inputs, cancellation=cancellation)
+        graph = program.graph()
+        held = {name for kind in ("parameter", "buffer") for name in program.names(kind)}
+        for node in graph["nodes"]:
+            written = [one["value"] for own in node.get("arguments", ()) for one in own.get("tensors", ()) if one["written"]]
+            if node.get("random") or held.intersection(written):
+                raise Unimplemented(
+                    "the model draws random numbers or writes what it holds, so that a run for finding heads or experts "
+                    "would change the next one: split the tensor with dims= or labels="
+                )
         return program
 
     def check_trace(

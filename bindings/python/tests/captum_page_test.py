@@ -1,10 +1,12 @@
 """docs/from_captum.md: its programs run, its names exist, and its numbers are those of both sides."""
 
 import os
+import re
 import sys
 import unittest
 
 import torch
+from torch import nn
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -12,6 +14,29 @@ import formulas  # noqa: E402
 import page  # noqa: E402
 
 TARGET = 1
+# What Captum 0.9.0 exports: `__all__` of its packages.
+PUBLIC = {
+    "attr": """
+        Attribution GradientAttribution PerturbationAttribution NeuronAttribution LayerAttribution IntegratedGradients
+        DataLoaderAttribution DeepLift DeepLiftShap InputXGradient Saliency GuidedBackprop Deconvolution GuidedGradCam
+        FeatureAblation FeaturePermutation Occlusion ShapleyValueSampling ShapleyValues LimeBase Lime LRP KernelShap
+        LayerConductance LayerGradientXActivation LayerActivation LayerFeaturePermutation LayerFeatureAblation LLMAttribution
+        LLMAttributionResult LLMGradientAttribution RemoteLLMAttribution RemoteLLMProvider VLLMProvider InternalInfluence
+        InterpretableInput LayerGradCam LayerDeepLift LayerDeepLiftShap LayerGradientShap LayerIntegratedGradients LayerLRP
+        NeuronConductance NeuronFeatureAblation NeuronGradient NeuronIntegratedGradients NeuronDeepLift NeuronDeepLiftShap
+        NeuronGradientShap NeuronDeconvolution NeuronGuidedBackprop NoiseTunnel GradientShap ProductBaselines ImageMaskInput
+        InterpretableEmbeddingBase TextTemplateInput TextTokenInput TokenReferenceBase visualization
+        configure_interpretable_embedding_layer remove_interpretable_embedding_layer Summarizer CommonStats ClassSummarizer
+        Mean StdDev MSE Var Min Max Sum Count StatValue SummarizerSingleTensor
+    """,
+    "concept": "CAV Concept ConceptInterpreter TCAV Classifier DefaultClassifier",
+    "influence": """
+        DataInfluence SimilarityInfluence TracInCPBase TracInCP TracInCPFast TracInCPFastRandProj NaiveInfluenceFunction
+    """,
+    "metrics": "infidelity infidelity_perturb_func_decorator sensitivity_max",
+    "module": "BinaryConcreteStochasticGates GaussianStochasticGates StochasticGatesBase",
+    "robust": "FGSM AttackComparator MinParamPerturbation Perturbation PGD",
+}
 # Half a unit in the last place of what the page shows, and float32.
 SHOWN = 6e-5
 
@@ -48,7 +73,7 @@ class CaptumPageTest(unittest.TestCase):
         for method, formula, formula_delta, ours, our_delta, call in rows:
             with self.subTest(method):
                 found, delta = eval(call.strip("`"), names)
-                network = torch.nn.Sequential(*names["network"])
+                network = nn.Sequential(*names["network"])
                 expected, expected_delta = by_formula(method.strip("`"), network, names["x"], names["baseline"])
                 network.float()
                 rows_of = {
@@ -65,6 +90,49 @@ class CaptumPageTest(unittest.TestCase):
 
     def test_the_first_call_is_complete(self):
         self.assertLess(abs(float(self.page.names["delta"])), 1e-6)
+
+    def test_every_public_name_has_one_row(self):
+        tables = self.page.text.split("## Methods")[1]
+        rows = [page.cells(line)[0] for line in tables.splitlines() if line.startswith("| `")]
+        told = [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
+        for package, names in PUBLIC.items():
+            for name in names.split():
+                self.assertEqual(told.count(name), 1, "%s.%s" % (package, name))
+        self.assertEqual(len(PUBLIC["attr"].split()), 75)
+
+    def test_calls_of_layers_and_neurons(self):
+        """The calls of the table run, on a model whose layer is called as there."""
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.Sequential(*[nn.Linear(6, 6) for _ in range(4)])
+                self.head = nn.Linear(6, 2)
+
+            def forward(self, x):
+                return self.head(torch.tanh(self.layers(x)))
+
+        torch.manual_seed(0)
+        model = Model()
+        names = {"addend": page.addend, "model": model, "n": 3, "x": torch.randn(1, 6), "background": torch.randn(3, 6)}
+        names.update(row=torch.randn(6), baseline=torch.zeros(1, 6), mask=torch.tensor([[0, 0, 1, 1, 2, 2]]))
+        table = self.page.text.split("## Methods")[1].split("### ")[0]
+        calls = [
+            code for line in table.splitlines() if line.startswith("|") and "GradCam" not in line
+            for code in re.findall(r"`(addend\.(?:attribute|compile)\(model[^`]*)`", line)
+        ]
+        self.assertGreater(len(calls), 12)
+        for call in calls:
+            with self.subTest(call):
+                if "attribute(" in call and "target" not in call:
+                    call = call[:-1] + ", target=1)"
+                found = eval(call, names)
+                self.assertIsNotNone(found)
+        # The sum of what is attributed to a neuron is its move.
+        call = next(call for call in calls if "expand" in call and "at=" in call)
+        with torch.no_grad():
+            moved = model.layers(names["x"])[0, 5] - model.layers(names["background"])[:, 5].mean()
+        self.assertAlmostEqual(eval(call, names).mean(0).sum().item(), moved.item(), places=5)
 
     def test_names(self):
         snippets = self.page.snippets()

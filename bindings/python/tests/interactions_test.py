@@ -74,7 +74,7 @@ class InteractionsTest(unittest.TestCase):
         with self.assertRaisesRegex(addend.InvalidArgument, "baselines of shape"):
             self.model.explain(addend.Input(self.rows[:1], dims=1, baselines=self.rows[:3, :7]), targets="1")
         with self.assertRaisesRegex(addend.InvalidArgument, "several baselines"):
-            addend.compile(torch.nn.Linear(30, 2).double()).explain(
+            addend.compile(torch.nn.Linear(30, 2).double()).plan(
                 addend.Input(torch.tensor(self.rows[:1]), dims=1, baselines=torch.tensor(self.rows[1:3])), targets="1")
 
 

@@ -65,6 +65,6 @@ def unknown_names(snippet):
 def _options():
     functions = [
         addend.Context, addend.Input, addend.Inside, addend.Model.attribute, addend.Model.decompose,
-        addend.Model.explain, addend.Model.shapley, addend.tracing,
+        addend.Model.explain, addend.Model.shapley, addend.tracing, addend.lm.attribute,
     ]
     return {name for function in functions for name in inspect.signature(function).parameters} | {"outputs"}

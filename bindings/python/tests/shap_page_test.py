@@ -5,6 +5,7 @@ import re
 import sys
 import unittest
 
+import numpy
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -54,6 +55,49 @@ class ShapPageTest(unittest.TestCase):
                     for one, two in zip(computed, page.numbers(shown)):
                         self.assertAlmostEqual(float(one), two, delta=SHOWN, msg="%s: %s" % (what, page.told(computed)))
                 torch.testing.assert_close(found.double(), expected, atol=1e-4, rtol=0)
+
+    def test_additivity(self):
+        names = self.page.names
+        rows = {row[0].strip("`"): row[1:] for row in self.page.rows("additivity")}
+        self.assertEqual(list(rows), list(names["layers"]))
+        for name, layer in names["layers"].items():
+            with self.subTest(name):
+                sequence = name in ("LSTM", "TransformerEncoderLayer")
+                value, background = [names[key] for key in (("steps", "backgrounds") if sequence else ("x", "background"))]
+                with torch.no_grad():
+                    moved = layer(value)[0, 0] - layer(background)[:, 0].mean()
+                # What DeepExplainer does where it has no rule: the gradient on the rows of the background.
+                slopes = background.clone().requires_grad_()
+                (slopes,) = torch.autograd.grad(layer(slopes)[:, 0].sum(), slopes)
+                missed = (slopes * (value - background)).mean(0).sum() - moved
+                ours = page.addend.attribute(layer, value.expand_as(background), background, 0).mean(0).sum() - moved
+                self.assertLess(abs(ours), 1e-5)
+                told = [page.numbers(cell)[0] for cell in rows[name]]
+                for computed, shown in zip((moved, missed, ours), told):
+                    self.assertAlmostEqual(float(computed), shown, delta=SHOWN, msg=page.told((moved, missed, ours)))
+                self.assertGreater(abs(told[1]), 100 * abs(ours))
+
+    def test_shap_draws_these_numbers(self):
+        """Values of each row and its base value are additive, as shap.Explanation has it."""
+        network, x = self.page.names["network"], torch.rand(5, 3)
+        values, delta = page.addend.attribute(network, x, self.page.names["background"][:1], 1, None, True)
+        with torch.no_grad():
+            base_values = network(x)[:, 1] - values.sum(1)
+            torch.testing.assert_close(base_values, network(self.page.names["background"][:1])[:, 1].expand(5))
+        self.assertLess(delta.abs().max(), 1e-6)
+
+    def test_explain_func_of_quantus(self):
+        network = self.page.names["network"]
+        explain_func = self.page.names["explain_func"]
+        x, y = numpy.random.default_rng(0).normal(size=(4, 3)).astype("float32"), numpy.array([1, 0, 1, 1])
+        # As metrics of Quantus call it: by name, with the device among the options only if asked for.
+        found = explain_func(model=network, inputs=x, targets=y, baselines=0.0)
+        self.assertIsInstance(found, numpy.ndarray)
+        self.assertEqual((found.shape, found.dtype), (x.shape, x.dtype))
+        rows = [formulas.rescale(network.double(), torch.tensor(row)[None].double(), torch.zeros(1, 3).double(), int(target))
+                for row, target in zip(x, y)]
+        network.float()
+        numpy.testing.assert_allclose(found, torch.stack(rows).numpy(), atol=1e-5)
 
     def test_calls_of_explainers(self):
         names = dict(self.page.names, target=TARGET)
