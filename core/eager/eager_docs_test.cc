@@ -54,6 +54,7 @@ TEST(FromPydecTest, EveryNewNameExists) {
   int rows = 0;
   int names = 0;
   for (const std::string& line : Lines(Read("docs/from_pydec.md"))) {
+    if (line == "## In Python") break;  // which a test in Python reads
     if (line.rfind("| ", 0) != 0 || line.rfind("| PyDec |", 0) == 0) continue;
     // A cell ends at a bar with spaces around it; names of operators hold none.
     std::vector<std::string> cells;

@@ -8,7 +8,7 @@ import re
 from layout import Name, escape
 
 PAGE = "reference/python.html"
-# Modules of the package that are shown beside it. Not ops, whose functions the eager way lists.
+# Modules of the package that are shown beside it. Not ops, whose functions the eager way lists, nor pydec, which has a page.
 SUBMODULES = ("dask", "lm")
 
 

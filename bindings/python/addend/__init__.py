@@ -19,7 +19,7 @@ from . import _native, ops
 from ._arguments import Plain
 from ._attribution import Attribution
 from ._audit import AuditLog
-from ._call import Operator, call, operators, shapley
+from ._call import Operator, Using, call, operators, shapley, using
 from ._cancellation import Cancellation
 from ._code_tracing import CodeTracing, code_tracing
 from ._composition import Composition
@@ -55,7 +55,7 @@ from ._trace import Programs, trace, trace_module
 from ._words import Words, words
 
 if TYPE_CHECKING:
-    from . import dask, lm
+    from . import dask, lm, pydec
 
 __version__: str = _native.version()
 libtorch_version: str = _native.libtorch_version()
@@ -67,8 +67,8 @@ def set_num_threads(count: int) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `dask` and `lm` where they are first used."""
-    if name in ("dask", "lm"):
+    """Imports `dask`, `lm` and `pydec` where they are first used."""
+    if name in ("dask", "lm", "pydec"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
@@ -77,7 +77,8 @@ def __dir__() -> List[str]:
     return sorted({*globals(), *__all__})
 
 
-# Without `compile`, which `from addend import *` would put in the place of Python's own.
+# Without `compile`, which `from addend import *` would put in the place of Python's own, and without `pydec`, which needs
+# PyTorch.
 __all__ = [
     "Attribution",
     "AuditLog",
@@ -123,6 +124,7 @@ __all__ = [
     "TraceCheck",
     "TracedModel",
     "Unimplemented",
+    "Using",
     "Words",
     "as_tensor",
     "attribute",
@@ -143,6 +145,7 @@ __all__ = [
     "trace",
     "trace_module",
     "tracing",
+    "using",
     "words",
     "write_tensors",
 ]

@@ -1,12 +1,53 @@
 """Operators by name."""
 
+import contextvars
 import numbers
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from . import _native
-from ._context import Context
+from ._context import Context, as_context
 from ._dtype import is_dtype, to_code
+from ._autograd import roots_of
 from ._tensor import Tensor, as_tensor
+
+
+_current: "contextvars.ContextVar[Optional[Context]]" = contextvars.ContextVar("addend.context", default=None)
+
+
+class Using:
+    """The block of `using`."""
+
+    def __init__(self, context: Context):
+        self._context = context
+        self._token: Optional[contextvars.Token] = None
+
+    def __enter__(self) -> Context:
+        if self._token is not None:
+            raise RuntimeError("this block is open already; make another one with addend.using(...)")
+        self._token = _current.set(self._context)
+        return self._context
+
+    def __exit__(self, *exception: Any) -> None:
+        assert self._token is not None
+        _current.reset(self._token)
+        self._token = None
+
+
+def using(context: Optional[Context] = None, **policy: Any) -> Using:
+    """The context of what is called on compositions in a ``with`` block: operators, and functions and modules of PyTorch,
+    which have no argument for one::
+
+        with addend.using(nonlinearity="gradient"):
+            y = network(x)    # x: a Composition
+
+    It holds for the thread or task that opened it. A context that a call is given itself comes before it. Models that
+    `compile` wraps, and `tracing`, have contexts of their own.
+
+    Args:
+        context: how to decompose.
+        policy: choices of a `Context`, in place of one.
+    """
+    return Using(as_context(context, policy, using))
 
 
 class Operator(NamedTuple):
@@ -47,10 +88,17 @@ def call(op: str, /, *args: Any, context: Optional[Context] = None, **kwargs: An
 
 def call_list(op: str, args: Sequence[Any], kwargs: Dict[str, Any], context: Optional[Context] = None) -> List[Any]:
     """As `call`, but always a list."""
+    from ._composition import Composition
     from ._results import result_at
 
+    context = _current.get() if context is None else context
     results = _native.call(None if context is None else context._handle, op, _arguments(args, kwargs))
-    return [result_at(results, index) for index in range(_native.results_size(results))]
+    found = [result_at(results, index) for index in range(_native.results_size(results))]
+    roots = roots_of([*args, *kwargs.values()])
+    for result in found if roots else ():
+        if isinstance(result, Composition):
+            result._roots = roots
+    return found
 
 
 def shapley(op: str, /, *args: Any, **kwargs: Any) -> Any:

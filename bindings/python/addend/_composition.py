@@ -1,17 +1,35 @@
 """Tensors written as sums of their causes."""
 
+import functools
 import html
-from typing import Any, Iterable, Iterator, List, Optional, Tuple, Union
+import numbers
+import sys
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from . import _native
-from ._dtype import DType, from_code
+from ._dtype import DType, from_code, is_dtype
 from ._explanation import Explanation
+from ._autograd import Root, follow
 from ._handle import Handle
 from ._operators import Operators
+from ._part import Part, PartKind
 from ._target import Target, as_target
 from ._tensor import Tensor, as_tensor
 
 _HTML_ELEMENTS = 4096
+_WRITABLE = (_native.COMPONENTS, _native.REFERENCE, _native.LEFTOVER, _native.RESIDUAL)
+
+
+def _with_sizes(name: str) -> Any:
+    """A method that takes integers in a list, or one by one as in PyTorch."""
+    method = getattr(Operators, name)
+
+    @functools.wraps(method)
+    def listed(self: "Composition", *args: Any, **kwargs: Any) -> Any:
+        one_by_one = bool(args) and all(isinstance(arg, numbers.Integral) for arg in args)
+        return method(self, *([list(args)] if one_by_one else args), **kwargs)
+
+    return listed
 
 
 class Composition(Operators, Handle):
@@ -19,17 +37,20 @@ class Composition(Operators, Handle):
 
     The residual has two parts: the reference, which is the value where all components are zero, and the leftover, which
     no component could take. Operators are methods (``x.softmax(-1)``), ``+ - * / @`` work with tensors and numbers, and
-    `addend.call` knows every other operator. A composition is a value; methods whose names end in an underscore put a
-    new one in its place.
+    `addend.call` knows every other operator. Functions and modules of PyTorch (``torch.relu(c)``, ``linear(c)``), and
+    methods that only its tensors have, take compositions where they take tensors. A composition is a value; methods whose
+    names end in an underscore, and functions that write, put a new one in its place.
 
     Args:
         components: of shape ``[numc, *shape]``.
         reference: of shape ``shape``; zeros unless given.
         leftover: of shape ``shape``; zeros unless given.
-        in_graph: lets autograd follow what is computed from it; see `grad`.
+        in_graph: lets autograd follow what is computed from it; see `grad`. What ``torch()`` gives of a result is in PyTorch's
+            graph, from which gradients pass to the tensors that the parts are given as, or if these require none, to
+            ``c.components.torch()``, ``c.reference.torch()`` and ``c.leftover.torch()``. None pass to weights.
     """
 
-    __slots__ = ("_run",)
+    __slots__ = ("_run", "_roots", "_lent")
     _INSTEAD = "send an explanation of it, or its parts as arrays"
 
     def __init__(self, components: Any, reference: Any = None, leftover: Any = None, *, in_graph: bool = False):
@@ -38,14 +59,24 @@ class Composition(Operators, Handle):
                 as_tensor(components)._handle, _optional(reference), _optional(leftover), bool(in_graph)
             )
         )
-        self._run = None
+        self._set_state()
+        if in_graph:
+            self._roots = (Root(self._capsule, (components, reference, leftover)),)
 
     @classmethod
-    def _adopt(cls, capsule: Any) -> "Composition":
+    def _adopt(cls, capsule: Any, roots: Tuple[Root, ...] = ()) -> "Composition":
         composition = cls.__new__(cls)
         Handle.__init__(composition, capsule)
-        composition._run = None
+        composition._set_state()
+        composition._roots = roots
         return composition
+
+    def _set_state(self) -> None:
+        self._run: Any = None
+        # Where the graph begins that autograd follows; see `_autograd`.
+        self._roots: Tuple[Root, ...] = ()
+        # What `torch()` gave of which parts, and how often each was written when it was seen last.
+        self._lent: Dict[Any, Tuple[Any, int]] = {}
 
     @classmethod
     def diagonal(
@@ -124,20 +155,36 @@ class Composition(Operators, Handle):
         """All components, ``[numc, *shape]``."""
         return self._part(_native.COMPONENTS)
 
+    @components.setter
+    def components(self, value: Any) -> None:
+        self._write(_native.COMPONENTS, ..., value)
+
     @property
     def reference(self) -> Tensor:
         """The value where all components are zero."""
         return self._part(_native.REFERENCE)
+
+    @reference.setter
+    def reference(self, value: Any) -> None:
+        self._write(_native.REFERENCE, ..., value)
 
     @property
     def leftover(self) -> Tensor:
         """What no component could take."""
         return self._part(_native.LEFTOVER)
 
+    @leftover.setter
+    def leftover(self, value: Any) -> None:
+        self._write(_native.LEFTOVER, ..., value)
+
     @property
     def residual(self) -> Tensor:
-        """Reference + leftover."""
+        """Reference + leftover. What is written goes to the leftover."""
         return self._part(_native.RESIDUAL)
+
+    @residual.setter
+    def residual(self, value: Any) -> None:
+        self._write(_native.RESIDUAL, ..., value)
 
     @property
     def recovery(self) -> Tensor:
@@ -148,6 +195,11 @@ class Composition(Operators, Handle):
     def value(self) -> Tensor:
         """What the operator or the model computed; else the recovery."""
         return self._part(_native.VALUE)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether autograd follows it; see `grad`."""
+        return bool(self._roots)
 
     @property
     def notes(self) -> List[str]:
@@ -161,7 +213,8 @@ class Composition(Operators, Handle):
         numc = _native.composition_numc(handle)
         if not -numc <= index < numc:
             raise IndexError("component %d of %d" % (index, numc))
-        return Tensor(_native.composition_component(handle, index % numc))
+        index %= numc
+        return Part.of(self, (_native.COMPONENTS, index), _native.composition_component(handle, index))
 
     def select_components(self, indices: Iterable[int], *, with_residual: bool = True) -> "Composition":
         """Some of the components, with the residual or with none."""
@@ -180,7 +233,41 @@ class Composition(Operators, Handle):
         """
         return Composition._adopt(_native.composition_grad(self._handle, cotangent._handle, input._handle))
 
+    # ---- operators whose arguments PyTorch takes in several forms
+
+    expand, flip, permute, repeat = map(_with_sizes, ("expand", "flip", "permute", "repeat"))
+    reshape, view = map(_with_sizes, ("reshape", "view"))
+
+    def to(self, *args: Any, **kwargs: Any) -> "Composition":
+        """The same in another dtype, on another device, or as another tensor or composition has them."""
+        if [*args, *kwargs.values()] and set(kwargs) <= {"dtype", "context"} and all(map(_is_dtype, args)):
+            return super().to(*args, **kwargs)
+        return _call_torch("to", self, *args, **kwargs)
+
+    # ---- components in PyDec's words
+
+    def c_sum(self) -> Tensor:
+        """The sum of components and residual: `recovery`."""
+        return self.recovery
+
     # ---- a tensor
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """A function of PyTorch, decomposed as it runs."""
+        from ._functions import call_function
+
+        return call_function(function, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """What tensors of PyTorch have beyond this: ``c.dim()``, ``c.clone()``, ``c.T``."""
+        from ._functions import attribute_of
+
+        return attribute_of(self, name)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Puts a composition in the place of this one that has other elements there."""
+        _call_torch("__setitem__", self, key, value)
 
     def __getitem__(self, key: Any) -> "Composition":
         """Elements by the dimensions of the tensor, as tensors have it; components are `component`'s."""
@@ -230,6 +317,15 @@ class Composition(Operators, Handle):
     def __pow__(self, exponent: Any) -> "Composition":
         return self.pow(exponent)
 
+    def __rpow__(self, base: Any) -> "Composition":
+        return _call_torch("__rpow__", self, base)
+
+    def __mod__(self, other: Any) -> "Composition":
+        return _call_torch("__mod__", self, other)
+
+    def __floordiv__(self, other: Any) -> "Composition":
+        return _call_torch("__floordiv__", self, other)
+
     def __neg__(self) -> "Composition":
         return self.neg()
 
@@ -266,7 +362,13 @@ class Composition(Operators, Handle):
     # ---- printing
 
     def __repr__(self) -> str:
-        return "Composition(closed)" if self.closed else _native.composition_to_string(self._handle)
+        if self.closed:
+            return "Composition(closed)"
+        if not self._roots or sys.modules.get("torch") is None:
+            return _native.composition_to_string(self._handle)
+        # In the same form, with what autograd would follow.
+        parts = [("composition %d" % index, part) for index, part in enumerate(self.components.torch())]
+        return "\n".join("%s:\n%r" % pair for pair in [*parts, ("residual", self.residual.torch())])
 
     def _repr_html_(self) -> str:
         shape = self.shape
@@ -283,16 +385,70 @@ class Composition(Operators, Handle):
         )
         return "<table><caption>%s</caption>%s</table>" % (html.escape(caption), body)
 
-    # ---- for the generated operators
+    # ---- for the generated operators, and for parts
+
+    @property
+    def _handle(self) -> Any:
+        if self._lent:
+            self._take_writes()
+        return super()._handle
+
+    def __copy__(self) -> "Composition":
+        if self._lent:
+            self._take_writes()
+        twin = super().__copy__()
+        twin._lent = {}
+        return twin
 
     def _become(self, other: "Composition") -> "Composition":
         """Puts another state in the place of this one; what shares the old one keeps it."""
         self._handle
-        self._capsule = other._handle
+        self._capsule, self._roots, self._lent = other._handle, other._roots, {}
         return self
 
-    def _part(self, part: int) -> Tensor:
-        return Tensor(_native.composition_part(self._handle, part))
+    def _part(self, part: int) -> Part:
+        return Part.of(self, part, _native.composition_part(self._handle, part))
+
+    def _lend(self, part: PartKind, tensor: Any) -> Any:
+        """What a reader of a part gets: a tensor of PyTorch, whose in-place writes are counted."""
+        if isinstance(part, tuple):
+            return self._part(part[0]).torch()[part[1]]
+        if self._roots:
+            return follow(self, part, tensor)
+        if part not in _WRITABLE or tensor.is_inference():
+            return tensor
+        return self._lent.setdefault(part, (tensor, tensor._version))[0].detach()
+
+    def _take_writes(self) -> None:
+        """Takes over what was written to tensors that `_lend` gave."""
+        lent, self._lent = self._lent, {}
+        for part, (tensor, version) in lent.items():
+            if tensor._version != version and self._capsule is not None:
+                self._put(part, as_tensor(tensor))
+        self._lent = {part: (tensor, tensor._version) for part, (tensor, _) in lent.items()}
+
+    def _write(self, part: PartKind, key: Any, value: Any) -> Tensor:
+        """Writes some elements of a part; returns the part."""
+        if isinstance(part, tuple):
+            return self._write(part[0], (part[1], *(key if isinstance(key, tuple) else (key,))), value)[part[1]]
+        if part not in _WRITABLE:
+            raise TypeError("this is computed from the parts; write components, reference, leftover or residual instead")
+        if self._roots:
+            raise TypeError("a write would cut the composition off autograd's graph; add a tensor to it instead")
+        whole = Tensor(_native.composition_part(self._handle, part))
+        copy = whole.torch().clone() if sys.modules.get("torch") is not None else whole.numpy().copy()
+        copy[key] = value.torch() if isinstance(value, Tensor) and sys.modules.get("torch") is not None else value
+        self._put(part, as_tensor(copy))
+        return self._part(part)
+
+    def _put(self, part: int, whole: Tensor) -> None:
+        """Puts a composition in the place of this one that has another part."""
+        parts = [Tensor(_native.composition_part(self._handle, known)) for known in _WRITABLE[:3]]
+        if part == _native.RESIDUAL:
+            part, whole = _native.LEFTOVER, as_tensor(whole - parts[1])
+        parts[_WRITABLE.index(part)] = whole
+        made = Composition(*parts)
+        self._become(made if made.dtype == self.dtype else made.to(self.dtype))
 
 
 def as_dims(dims: Union[None, int, Iterable[int]]) -> Tuple[int, ...]:
@@ -300,6 +456,19 @@ def as_dims(dims: Union[None, int, Iterable[int]]) -> Tuple[int, ...]:
     if dims is None:
         return ()
     return tuple(dims) if hasattr(dims, "__iter__") else (dims,)  # type: ignore[arg-type,return-value]
+
+
+def _is_dtype(value: Any) -> bool:
+    return is_dtype(value) or (isinstance(value, str) and value in DType.__members__)
+
+
+def _call_torch(name: str, *args: Any, **kwargs: Any) -> Any:
+    """A method of PyTorch's tensors."""
+    from ._functions import call_function
+
+    import torch
+
+    return call_function(getattr(torch.Tensor, name), args, kwargs)
 
 
 def _compare(op: str, left: Composition, right: Any) -> Any:

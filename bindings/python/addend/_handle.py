@@ -22,6 +22,8 @@ class Handle:
 
     # What a message about pickling says instead.
     _INSTEAD = "make it where it is used"
+    # What messages call it where this is not the name of the class.
+    _NAME: Optional[str] = None
 
     def __init__(self, capsule: Any):
         # Owns the native object. Calls that are under way keep their own reference to it, so that closing while another
@@ -34,7 +36,7 @@ class Handle:
     @property
     def _handle(self) -> Any:
         if self._capsule is None:
-            raise ValueError("this %s is closed" % type(self).__name__)
+            raise ValueError("this %s is closed" % (self._NAME or type(self).__name__))
         return self._capsule
 
     @property

@@ -11,12 +11,14 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 from . import _native
 from ._attribution import Attribution, add_targets
+from ._call import using
 from ._cancellation import Cancellation
 from ._captum import Question
 from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
+from ._functions import any_in_graph, call_function
 from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis
 from ._input import one_or_list
 from ._methods import Methods, method_of
@@ -416,10 +418,23 @@ class TracedModel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._tracing and not _running.depth:
+            if any_in_graph((args, kwargs)):
+                return self._call_in_graph(args, kwargs)
             return self.decompose(*args, **kwargs).output
         args, kwargs = map_leaves(_plain, (args, self._choices(kwargs)[1]), "")
         with _running:
             return self.model(*args, **kwargs)
+
+    def _call_in_graph(self, args: Any, kwargs: Any) -> Any:
+        """Calls the model operator by operator on compositions that autograd follows, so that gradients pass through it."""
+        chosen, kwargs = self._choices(kwargs)
+        slow_paths = SlowPaths(modules_of(self.model))
+        slow_paths.install()
+        try:
+            with using(chosen.pop("context", None), **chosen):
+                return call_function(self.model, args, kwargs)
+        finally:
+            slow_paths.remove()
 
     def decompose(self, *args: Any, **kwargs: Any) -> Results:
         """Calls the model; what it returns is the ``output`` of the results.

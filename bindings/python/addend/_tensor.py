@@ -2,14 +2,16 @@
 
 import array
 import ctypes
+import operator
 import sys
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._dtype import DType, from_code, is_dtype, to_code
 from ._errors import InvalidArgument
 from ._handle import Handle
 from ._reads import untold
+from ._structure import map_leaves
 
 _NUMPY_TYPES = {
     DType.uint8: "|u1",
@@ -37,6 +39,17 @@ _BUFFER_FORMATS = {
 _DEVICE_TYPES = {"cpu": 1, "cuda": 2}
 
 
+def _operator(operate: Callable[..., Any], swapped: bool = False) -> Any:
+    """The method of an operator of Python that has one operand, or two."""
+
+    def method(self: "Tensor", *others: Any) -> Any:
+        with_numpy = _computes_in_numpy(others)
+        operands = [_computing(operand, with_numpy) for operand in (self, *others)]
+        return operate(*(reversed(operands) if swapped else operands))
+
+    return method
+
+
 class Tensor(Handle):
     """A tensor to be read. Its memory is shared, never copied, with NumPy, PyTorch and whatever knows DLPack::
 
@@ -45,6 +58,10 @@ class Tensor(Handle):
         memoryview(tensor)             # from Python 3.12 on; tensor.memoryview() before
 
     The views are there for reading and keep the memory alive by themselves. Pickling copies the elements.
+
+    It computes and compares as the tensor of PyTorch that `torch` gives: operators of Python, functions of PyTorch and other
+    methods of its tensors (``(tensor - x).abs() < 1e-6``, ``torch.allclose(tensor, x)``) return tensors of PyTorch. Beside an
+    array of NumPy, and where PyTorch is not installed, they return arrays of NumPy.
     """
 
     __slots__ = ()
@@ -156,6 +173,39 @@ class Tensor(Handle):
 
         return index(self, key)
 
+    # ---- computing
+
+    __add__, __radd__ = _operator(operator.add), _operator(operator.add, True)
+    __sub__, __rsub__ = _operator(operator.sub), _operator(operator.sub, True)
+    __mul__, __rmul__ = _operator(operator.mul), _operator(operator.mul, True)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _operator(operator.truediv, True)
+    __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _operator(operator.floordiv, True)
+    __mod__, __rmod__ = _operator(operator.mod), _operator(operator.mod, True)
+    __pow__, __rpow__ = _operator(operator.pow), _operator(operator.pow, True)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _operator(operator.matmul, True)
+    __and__, __rand__ = _operator(operator.and_), _operator(operator.and_, True)
+    __or__, __ror__ = _operator(operator.or_), _operator(operator.or_, True)
+    __xor__, __rxor__ = _operator(operator.xor), _operator(operator.xor, True)
+    __lt__, __le__ = _operator(operator.lt), _operator(operator.le)
+    __gt__, __ge__ = _operator(operator.gt), _operator(operator.ge)
+    __eq__, __ne__ = _operator(operator.eq), _operator(operator.ne)
+    __neg__, __pos__ = _operator(operator.neg), _operator(operator.pos)
+    __abs__, __invert__ = _operator(operator.abs), _operator(operator.invert)
+
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> Any:
+        """What only tensors of PyTorch have: of this one as such, or where PyTorch is not installed of the array."""
+        if name.startswith("_"):
+            raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
+        return getattr(_computing(self, _computes_in_numpy(())), name)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """A function of PyTorch, called on tensors of PyTorch in the place of these."""
+        args, kwargs = map_leaves(lambda leaf, path: _computing(leaf, False), (tuple(args), kwargs or {}), "")
+        return function(*args, **kwargs)
+
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
         result = self.numpy()
         if dtype is not None and result.dtype != dtype:
@@ -216,6 +266,20 @@ class Tensor(Handle):
         data = (address, True) if address else bytes(0)
         interface = {"version": 3, "shape": self.shape, "typestr": _NUMPY_TYPES[dtype], "data": data}
         return tensor._handle, interface
+
+
+def _computes_in_numpy(operands: Sequence[Any]) -> bool:
+    """Whether NumPy computes with these, and not PyTorch, which is imported wherever it is installed."""
+    numpy = sys.modules.get("numpy")
+    arrays = numpy is not None and any(isinstance(operand, numpy.ndarray) for operand in operands)
+    return arrays or sys.modules.get("torch") is None
+
+
+def _computing(operand: Any, in_numpy: bool) -> Any:
+    """A tensor as what computes with it; everything else as it is."""
+    if not isinstance(operand, Tensor):
+        return operand
+    return operand.numpy() if in_numpy else operand.torch()
 
 
 def _read(data: bytes, dtype: str, shape: Tuple[int, ...]) -> Tensor:

@@ -66,6 +66,25 @@ print(addend.as_tensor([1, 2]).tolist(), output.shape)
 """
         self.assertEqual(run(program), "[1, 2] (1, 10)")
 
+    def test_tensors_compute_as_numpy_does_without_torch(self):
+        program = """
+import sys
+sys.modules["torch"] = None
+import addend, numpy
+x = numpy.float32([1, 2, 3])
+c = addend.Composition.diagonal(x, 0)
+c.residual[:] += 0.5
+c.leftover += x
+print(type(c.recovery - 1), (c.recovery == 2 * x + 0.5).all(), c.recovery.max(), (2 * c).relu().numc)
+try:
+    c.dim()
+except AttributeError as error:
+    print(error)
+"""
+        said = run(program).splitlines()
+        self.assertEqual(said[0], "<class 'numpy.ndarray'> True 6.5 3")
+        self.assertRegex(said[1], "Composition has no attribute 'dim'; .* not installed")
+
     def test_importing_prints_nothing(self):
         self.assertEqual(run("import addend"), "")
 
