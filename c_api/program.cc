@@ -11,7 +11,6 @@
 #include "c_api/warnings.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/program_model.h"
-#include "core/program/code_trace.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
 #include "core/program/program_dtype.h"
@@ -58,6 +57,8 @@ std::vector<CallNumbers> ReadNumbers(JsonOptions& options) {
   return numbers;
 }
 
+}  // namespace
+
 CodeTraceOptions CodeOptionsOf(const char* given) {
   CodeTraceOptions options;
   JsonOptions read(given);
@@ -71,6 +72,8 @@ CodeTraceOptions CodeOptionsOf(const char* given) {
   read.RequireAllRead();
   return options;
 }
+
+namespace {
 
 // Null where the program has no such output.
 const RecordedValue* PeekOutput(const addend_program* program, size_t index) noexcept {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "c_api/bodies.h"
+#include "core/program/code_trace.h"
 #include "core/program/recorded_program.h"
 #include "core/program/replay.h"
 #include "core/recording/check_trace.h"
@@ -25,6 +26,8 @@ struct ProgramBody {
 
 // Of addend_model_check_trace.
 CheckOptions CheckOptionsOf(const char* options);
+// Those of addend_program_code_text.
+CodeTraceOptions CodeOptionsOf(const char* given);
 
 ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std::string& path);
 

@@ -120,6 +120,7 @@ PyObject* tensor_from_buffer(PyObject* object);
 PyObject* tensor_from_memory(PyObject* owner, unsigned long long address, size_t size, int32_t dtype, PyObject* dims,
                              PyObject* strides);
 PyObject* tensor_from_dlpack(PyObject* capsule);
+PyObject* tensor_from_torch(unsigned long long impl);
 PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major);
 PyObject* tensor_address(const addend_tensor* tensor);
 
@@ -134,10 +135,12 @@ PyObject* tensor_address(const addend_tensor* tensor);
 %ignore addend_record_fn;
 %ignore addend_trace_record;
 %ignore addend_trace_set_frames;
+%ignore addend_trace_show_code;
 addend_status* options_set_log(addend_context_options* options, PyObject* log);
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
 addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
 addend_status* trace_set_frames(addend_trace* trace, PyObject* frames);
+addend_status* trace_show_code(addend_trace* trace, const char* options, PyObject* show);
 addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program);
 addend_status* live_check_trace(const addend_request* request, const char* options, PyObject* record,
                                 addend_string** out_json);

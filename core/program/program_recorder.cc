@@ -139,6 +139,10 @@ void ProgramRecorder::Record(const Operator& op, Stack* stack) {
   if (unwritten_.HasRead() && !call.is_view && !traits.metadata_only) unwritten_.FillRead();
   program_.calls.push_back(std::move(call));
   names_.AddCall(facts.stem);
+  if (listener_ != nullptr) {
+    const TracingPause pause;
+    listener_(program_, static_cast<int>(program_.calls.size()) - 1);
+  }
 }
 
 void ProgramRecorder::RecordArguments(RecordedCall* call, const OperatorTraits& traits,

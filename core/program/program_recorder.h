@@ -55,6 +55,11 @@ class ProgramRecorder : public CallHandler {
     places_.SetFrameProvider(std::move(frames));
   }
 
+  // Sets who is told of every call once it is recorded, by its number in what is recorded so far.
+  void SetListener(std::function<void(const RecordedProgram& program, int call)> listener) {
+    listener_ = std::move(listener);
+  }
+
   // Throws Unimplemented, with the position, for tensors without storage (sparse, nested, opaque) and under autocast.
   void Handle(const Operator& op, Stack* stack) override;
   // The first error of Handle(): an interpreter around the run may have wrapped what it threw.
@@ -103,6 +108,7 @@ class ProgramRecorder : public CallHandler {
   std::vector<at::Tensor> changed_;  // of the call at hand: the tensors of its written uses, in order
   bool differentiates_ = false;      // see Note [Differentiation] in differentiation.h
   bool finished_ = false;
+  std::function<void(const RecordedProgram&, int)> listener_;
   std::exception_ptr error_;
 };
 

@@ -104,6 +104,16 @@ void LiveProgram::SetModule(const std::string& module_path) {
   run_->SetModule(module_path);
 }
 
+void LiveProgram::ShowCode(const CodeTraceOptions& options,
+                           const std::function<void(const std::string& lines)>& show) {
+  scope_->RequireOwnThread();
+  if (options.names || !options.numbers.empty()) {
+    throw InvalidArgument("names and numbers are not known while a model runs; print them of the program");
+  }
+  const auto writer = std::make_shared<CodeTraceWriter>(options, show);
+  run_->recorder().SetListener([writer](const RecordedProgram& program, int call) { writer->Add(program, call); });
+}
+
 void LiveProgram::AddOutput(const std::string& /*name*/, const at::Tensor& tensor) {
   scope_->RequireOwnThread();
   run_->AddOutput(tensor);

@@ -11,12 +11,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/model/live_run.h"
 #include "core/model/live_scope.h"
+#include "core/program/code_trace.h"
 #include "core/recording/record_program.h"
 
 namespace addend {
@@ -40,6 +42,9 @@ class LiveProgram : public LiveRun {
   void NameTensor(const std::string& name, const at::Tensor& tensor, bool learned);
   // The program has the modules that it was told.
   void SetModule(const std::string& module_path) override;
+  // Shows every call from now on once it has finished: its lines as CodeTrace() prints them. Throws InvalidArgument for
+  // names and numbers, which nobody knows before the end.
+  void ShowCode(const CodeTraceOptions& options, const std::function<void(const std::string& lines)>& show);
   // The next output of the program, which has no names for them.
   void AddOutput(const std::string& name, const at::Tensor& tensor) override;
 

@@ -63,6 +63,25 @@ class LiveProgramTest : public testing::Test {
   Tensor x_;
 };
 
+TEST_F(LiveProgramTest, ShowsEveryCallOnceItHasFinished) {
+  std::vector<std::string> shown;
+  LiveProgram live;
+  live.ShowCode({}, [&](const std::string& lines) {
+    shown.push_back(lines);
+    x_.exp();  // nothing of this is recorded
+  });
+  const Tensor y = x_.sin();
+  EXPECT_THAT(shown, ElementsAre(HasSubstr("# sin(")));
+  const Tensor z = Work(x_, weight_);
+  std::string all;
+  for (const std::string& lines : shown) all += lines;
+  EXPECT_EQ(all, CodeTrace(*live.Finish(z).program));
+  CodeTraceOptions names;
+  names.names = true;
+  ExpectError(absl::StatusCode::kInvalidArgument, {"not known while a model runs"},
+              [&] { LiveProgram().ShowCode(names, nullptr); });
+}
+
 TEST_F(LiveProgramTest, ReplaysBitForBit) {
   const Recording recording = Recorded();
   const RecordedProgram& program = *recording.program;

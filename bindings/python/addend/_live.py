@@ -22,6 +22,7 @@ from ._functions import any_in_graph, call_function
 from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis
 from ._input import one_or_list
 from ._methods import Methods, method_of
+from ._meta import on_meta
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
 from ._modules import named_tensors, unwrapped
 from ._model import Model, as_arguments
@@ -511,12 +512,22 @@ class TracedModel:
         options = {"tolerance": tolerance, "strict": strict, "out_of_place": out_of_place}
         return self._check(args, kwargs, others, **options)
 
-    def requirements(self, *args: Any, **kwargs: Any) -> List[Requirement]:
+    def requirements(self, *args: Any, meta: bool = False, **kwargs: Any) -> List[Requirement]:
         """What decomposing a call with these arguments lacks, all of it: operators without a rule, and what runs as in
-        training. There is no file to read, so the model is called once, and recorded."""
-        sources = as_inputs(_Call(self.model, args, kwargs, everything=True).given)
+        training. There is no file to read, so the model is called once, and recorded.
+
+        Args:
+            meta: calls a copy of the model on the meta device, where nothing is computed and nothing takes memory: for
+                large ones. It is the model's own error where it reads elements, or makes tensors on another device by
+                itself; one that chooses its operators by the device may call others there.
+        """
+        model, run = self.model, self
+        if meta:
+            model, args, kwargs = on_meta(self.model, args, kwargs)
+            run = TracedModel(model, self._options)
+        sources = as_inputs(_Call(model, args, kwargs, everything=True).given)
         context = as_context(self._options.get("context"), {})
-        program = self._record(args, kwargs, True)
+        program = run._record(args, kwargs, True)
         return program.requirements(*[source.value for source in sources], context=context)
 
     def explain(

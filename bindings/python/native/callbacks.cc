@@ -152,6 +152,13 @@ addend_status* trace_set_frames(addend_trace* trace, PyObject* frames) {
   return status;
 }
 
+addend_status* trace_show_code(addend_trace* trace, const char* options, PyObject* show) {
+  Py_INCREF(show);
+  addend_status* const status = addend_trace_show_code(trace, options, &Log, show, &addend_python::ReleaseObject);
+  if (status != nullptr) Py_DECREF(show);
+  return status;
+}
+
 addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program) {
   LiveRecorder recorder(record);
   return addend_live_record(request, &RecordLive, &recorder, out_program);

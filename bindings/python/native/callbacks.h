@@ -16,6 +16,8 @@ addend_status* options_set_progress(addend_context_options* options, PyObject* p
 addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
 // As addend_trace_set_frames, likewise.
 addend_status* trace_set_frames(addend_trace* trace, PyObject* frames);
+// As addend_trace_show_code, with `show(level, lines)`; what it raises ends nothing, as with `log`.
+addend_status* trace_show_code(addend_trace* trace, const char* options, PyObject* show);
 // `record(example, inputs)` gives the capsule of a program; see addend_record_fn. What it raises ends the call and is
 // raised there.
 addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program);

@@ -165,6 +165,13 @@ PyObject* tensor_from_dlpack(PyObject* capsule) {
   return TensorCapsule(status, tensor);
 }
 
+PyObject* tensor_from_torch(uint64_t impl) {
+  const void* at_tensor = reinterpret_cast<const void*>(impl);
+  addend_tensor* tensor = nullptr;
+  addend_status* const status = addend_tensor_from_libtorch(&at_tensor, &tensor);
+  return TensorCapsule(status, tensor);
+}
+
 PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major) {
   void* managed = nullptr;
   int32_t versioned = 0;

@@ -75,8 +75,7 @@ class CodeTracingTest(unittest.TestCase):
         many = ({"succinct": False}, {"color": True}, {"marks": True}, {"exclude": []}, {"include": ["*test.py"]})
         for options in ({}, *many):
             with self.subTest(options):
-                # An input that nothing reads, as the other has it, counts as a storage.
-                scopes = [addend.recording(torch.zeros(1)), addend.code_tracing(file=io.StringIO(), **options)]
+                scopes = [addend.recording(), addend.code_tracing(file=io.StringIO(), **options)]
                 for scope in scopes:
                     with scope:
                         output = self.net(IDS)
@@ -86,10 +85,17 @@ class CodeTracingTest(unittest.TestCase):
                 self.assertEqual(scopes[1]._file.getvalue(), scopes[1].text)
                 self.assertIn("code_tracing_test.py", scopes[1].text)
 
-    def test_is_printed(self):
+    def test_is_printed_while_the_model_runs(self):
         printed, text = traced(lambda: self.net(IDS))
         self.assertEqual(printed, text)
         self.assertEqual(operators(text)[:3], ["embedding", "mul", "embedding"])
+        file = io.StringIO()
+        with addend.code_tracing(file=file) as trace:
+            x = IDS.float()
+            self.assertEqual(operators(file.getvalue()), ["to"])
+            x.sin().cos()
+            self.assertEqual(operators(file.getvalue()), ["to", "sin", "cos"])
+            self.assertEqual(trace.text, file.getvalue())
 
     def test_sees_the_operators_that_pytorch_sees(self):
         x, w = torch.rand(2, 3), torch.rand(3, 3)

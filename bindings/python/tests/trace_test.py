@@ -239,6 +239,55 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(os.path.basename(caught.filename), os.path.basename(__file__))
 
 
+class MetaTest(unittest.TestCase):
+    """Models without elements, which are known by their storages."""
+
+    def test_programs_have_names_and_shapes(self):
+        net, x = Model(), torch.rand(1, 3)
+        expected = addend.compile(net).record(x)
+        meta = Model().to("meta")
+        for program in (addend.compile(meta).record(x.to("meta")), _recorded(meta, x.to("meta"))):
+            for kind in ("parameter", "buffer", "result"):
+                self.assertEqual(program.names(kind), expected.names(kind))
+            self.assertEqual([one.shape for one in program.outputs], [one.shape for one in expected.outputs])
+        self.assertEqual(addend.compile(meta).record(x.to("meta")).names("input"), ["x"])
+        self.assertIn("# linear(x: f32[1, 3], inner.weight: f32[2, 3]", program.code(names=True).replace("input_0", "x"))
+
+    def test_requirements_without_a_run(self):
+        ran = []
+
+        class Spectral(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+
+            def forward(self, x):
+                ran.append(x.device.type)
+                return torch.igamma(self.inner(x), x)
+
+        model = Spectral()
+        found = addend.compile(model).requirements(X, meta=True)
+        self.assertEqual(ran, ["meta"])
+        self.assertEqual([(one.kind, one.message) for one in found], [
+            (one.kind, one.message) for one in addend.compile(model).requirements(X)
+        ])
+        self.assertEqual({one.kind for one in found}, {"mode", "operator"})
+        self.assertEqual({tensor.device.type for tensor in model.parameters()}, {"cpu"})
+        self.assertEqual(addend.compile(Model().encode).requirements(X, meta=True), [])
+        with self.assertRaisesRegex(TypeError, "leave meta out"):
+            addend.compile(lambda x: x).requirements(X, meta=True)
+        with self.assertRaisesRegex(RuntimeError, "shapes cannot be multiplied"):
+            addend.compile(Model()).requirements(torch.rand(1, 4), meta=True)
+
+
+def _recorded(model, x):
+    with addend.recording(x, model=model) as trace:
+        found = model(trace.inputs[0])
+        for tensor in (found["a"], found["b"][0], found["b"][1][0]):
+            trace.output(tensor)
+    return trace.program
+
+
 class NamesTest(unittest.TestCase):
     def setUp(self):
         self.net = Model()
