@@ -771,6 +771,11 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_verify_reference(get(), verify ? 1 : 0));
     return *this;
   }
+  // Model::Record() derives examples of other sizes from the one that is given, and learns from these.
+  Request& LearnSizes(bool learn = true) {
+    Check(addend_request_set_learn_sizes(get(), learn ? 1 : 0));
+    return *this;
+  }
   Request& Name(const std::string& component) {
     Check(addend_request_add_name(get(), component.c_str()));
     return *this;

@@ -93,6 +93,29 @@ TEST_F(ProgramTest, LearnsSizesFromFurtherExamples) {
   EXPECT_EQ(Outcome(addend_request_next_example(Request().get())).code, ADDEND_FAILED_PRECONDITION);
 }
 
+TEST_F(ProgramTest, LearnsSizesFromOneExample) {
+  const Model mlp = Model::Load(kModels + "mlp.pt");
+  const std::string exported = testing::TempDir() + "/sizes.pt";
+  const auto record = [&](bool learn) { return mlp.Record(TableRequest(Table(2)).LearnSizes(learn)); };
+  for (const int64_t rows : {2, 5, 40}) {
+    const Request asked = TableRequest(Table(rows));
+    const std::vector<float> expected = Numbers(mlp.Run(asked).tensor());
+    for (const bool learn : {false, true}) {
+      const Program program = record(learn);
+      program.ExportTorchScript(exported);
+      const Model file = Model::Load(exported);
+      if (rows == 2 || (learn && rows == 5)) {
+        EXPECT_EQ(Numbers(program.Replay(asked).tensor()), expected) << rows;
+        EXPECT_EQ(Numbers(file.Run(asked).tensor()), expected) << rows;
+        continue;
+      }
+      const char* const why = learn ? "sizes from 1 to 9 were tried" : "recorded";
+      EXPECT_THAT([&] { program.Replay(asked); }, testing::ThrowsMessage<Error>(HasSubstr(why))) << rows;
+      EXPECT_THAT([&] { file.Run(asked); }, testing::ThrowsMessage<Error>(HasSubstr(why))) << rows;
+    }
+  }
+}
+
 TEST_F(ProgramTest, StopsWhereTheRunWouldHaveGoneAnotherWay) {
   const Model awkward = Model::Load(kModels + "awkward.pt");
   const Request request = TableRequest(Table(2));

@@ -69,6 +69,31 @@ public sealed class ProgramTests : IDisposable
     }
 
     [Fact]
+    public void Learns_sizes_from_one_example()
+    {
+        string folder = Directory.CreateTempSubdirectory("addend").FullName;
+        try
+        {
+            string path = Path.Combine(folder, "sizes.pt");
+            RecordedProgram program = _model.Record(new Request(Samples.Rows(0, 2)) { LearnSizes = true });
+            program.ExportTorchScript(path);
+            float[] expected = Computed(_model, Samples.Rows(0, 9));
+            Assert.Equal(expected, program.Replay(Samples.Rows(0, 9)).Tensor().ToArray<float>());
+            Assert.Equal(expected, Computed(Model.Load(path), Samples.Rows(0, 9)));
+            ArgumentException thrown = Assert.ThrowsAny<ArgumentException>(() => program.Replay(Samples.Rows(0, 20)));
+            Assert.Contains("sizes from 1 to 9 were tried", thrown.Message);
+            // Without, a file stops at sizes that were not recorded.
+            _model.Record(Samples.Rows(0, 2)).ExportTorchScript(path);
+            Model file = Model.Load(path);
+            Samples.Refuses(() => file.Run(Samples.Rows(0, 9)));
+        }
+        finally
+        {
+            Directory.Delete(folder, recursive: true);
+        }
+    }
+
+    [Fact]
     public void Stops_where_a_number_that_left_the_tensors_is_another()
     {
         Model branching = Samples.Conformance("awkward");

@@ -7,7 +7,7 @@ import json
 import threading
 import types
 from collections.abc import Mapping
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
 from ._attribution import Attribution, add_targets
@@ -25,11 +25,13 @@ from ._methods import Methods, method_of
 from ._meta import on_meta
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
 from ._modules import named_tensors, unwrapped
-from ._model import Model, as_arguments
+from ._live_tensors import has_parts, live_tensor
+from ._model import as_arguments
 from ._named_parts import placed
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
 from ._recorded_call import RecordedCall
+from ._recorded_question import ALL_TOGETHER, RecordedQuestion, examples_of, larger_calls
 from ._plan import Plan
 from ._reasons import Concepts, Interactions
 from ._results import Results, result_at
@@ -68,15 +70,6 @@ _KEEPS = (
     "keep it in a buffer"
 )
 # These words are in the error of a replay that goes another way than the recording, by which it is known here.
-_OTHER_WAY = "a guard does not hold"
-_ONE_WAY = (
-    "%s. What is asked takes several runs of the model, for which a live one is recorded, and one of them goes another way "
-    "than the call that was given: spell the branch with torch.where, or take a baseline with which the way is the same"
-)
-_ALL_TOGETHER = (
-    "the model reads numbers of all examples of the batch together, by which it may branch, so that they cannot be told "
-    "apart: ask for one example at a time"
-)
 _UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
 
@@ -161,7 +154,7 @@ class Block:
     _ends_behind: Tuple[Type[BaseException], ...] = (RuntimeError,)
 
     def __init__(self, inputs: Sequence[Input], modules: Modules, request: Any):
-        self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
+        self.inputs: Tuple[Any, ...] = tuple(live_tensor(source.value) for source in inputs)
         self._request = request
         self._workers = Workers(self._give_away)
         self._modules = ModulePaths(modules, self._workers)
@@ -696,7 +689,7 @@ class TracedModel:
         """Those choices that a model from a file takes: some of Addend, and those of a policy."""
         return {name: value for name, value in chosen.items() if name in taken or name in CHOICES}
 
-    def _asked(self, args: Any, kwargs: Any, each_example: Optional[bool]) -> "_Recorded":
+    def _asked(self, args: Any, kwargs: Any, each_example: Optional[bool]) -> RecordedQuestion:
         """The call, recorded to be run again and again.
 
         Args:
@@ -709,23 +702,23 @@ class TracedModel:
         before = State(self.model)
         program, output, places = self._record_call(args, kwargs, True)
         after = State(self.model)
-        larger = [] if each_example is None else _larger(call, sources, args, kwargs, each_example)
+        larger = [] if each_example is None else larger_calls(call.places, sources, (args, kwargs), each_example)
         # Numbers that left the tensors of a batch would be those of all its examples together.
         if larger and program.summary["guards"]:
-            if _examples(sources, each_example) > 1:
-                raise FailedPrecondition(_ALL_TOGETHER)
+            if examples_of(sources, each_example) > 1:
+                raise FailedPrecondition(ALL_TOGETHER)
         elif larger:
             # Batches of examples have other sizes; a model that takes them is asked with them.
             before.restore()
             try:
                 program = self._record_several([(args, kwargs), *larger], True)
             except Exception:
-                if _examples(sources, each_example) > 1:
+                if examples_of(sources, each_example) > 1:
                     raise
             finally:
                 after.restore()
         names = [name or "" for name in call.names]
-        return _Recorded(program.model(), dict(zip(names, sources)), call.places, output, places, before, after)
+        return RecordedQuestion(program.model(), dict(zip(names, sources)), call.places, output, places, before, after)
 
     def _placed(self, inside: Any, args: Any, kwargs: Any) -> List[Inside]:
         """What starts inside the model, with heads and experts found by a run that leaves no trace."""
@@ -824,7 +817,7 @@ class TracedModel:
         if report.get("reference_is_model_on_baseline") != "no" or report.get("reference_error") is None:
             return
         recorded = _numbers_in(output)
-        inputs = [_live_tensor(source.value) for source in as_inputs(call.given)]
+        inputs = [live_tensor(source.value) for source in as_inputs(call.given)]
         again = self._outputs_from(before, call, arguments, inputs)
         other = next((name for name in recorded if not _as_good_as(recorded[name], again.get(name))), None)
         if other is not None:
@@ -841,7 +834,7 @@ class TracedModel:
             return
         recorded = _numbers_in(output)
         after = State(self.model)
-        live = [_live_tensor(source.value) for source in as_inputs(call.given)]
+        live = [live_tensor(source.value) for source in as_inputs(call.given)]
         try:
             import torch
 
@@ -876,7 +869,7 @@ class TracedModel:
         known: List[str] = []
 
         def add(leaf: Any, path: str) -> Any:
-            if not _has_parts(leaf):
+            if not has_parts(leaf):
                 return leaf
             known.append(path)
             if outputs is not None and path not in outputs:
@@ -1012,7 +1005,7 @@ class TracedModel:
         found = {tensor.data_ptr() for _, tensor, _ in named_tensors(modules_of(self.model))}
 
         def find(leaf: Any, path: str) -> Any:
-            if _has_parts(leaf) and leaf.numel() > 0:
+            if has_parts(leaf) and leaf.numel() > 0:
                 found.add(leaf.data_ptr())
             return leaf
 
@@ -1066,25 +1059,10 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
     return TracedModule(model, options)
 
 
-def _live_tensor(value: Any) -> Any:
-    """A contiguous tensor of PyTorch on memory of its own."""
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        value = as_tensor(value).torch()
-    return value.detach().clone(memory_format=torch.contiguous_format)
-
-
 def _plain(leaf: Any, path: str) -> Any:
     if isinstance(leaf, (Input, Composition)):
-        return _live_tensor(leaf.value)
+        return live_tensor(leaf.value)
     return leaf
-
-
-def _has_parts(leaf: Any) -> bool:
-    import torch
-
-    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
 
 
 def _numbers_in(output: Any) -> Dict[str, Any]:
@@ -1092,7 +1070,7 @@ def _numbers_in(output: Any) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
 
     def add(leaf: Any, path: str) -> Any:
-        if _has_parts(leaf):
+        if has_parts(leaf):
             found.setdefault(path, leaf.detach().clone())
         return leaf
 
@@ -1187,107 +1165,6 @@ class _Call:
     def written(self, live: Sequence[Any]) -> Optional[str]:
         """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""
         return self._memory.written(live)
-
-
-class _Recorded(NamedTuple):
-    """A call of a live model, recorded to be asked as a model from a file is.
-
-    Attributes:
-        model: the recording.
-        inputs: every tensor of the call, by the names that the model gives them.
-        positions: of them among these, by the identity of what was given.
-        output: what the model returned.
-        places: the tensors in that by their places, in order.
-        before: the state of the model in which the call began, and so does every run.
-        after: that which the call left.
-    """
-
-    model: Model
-    inputs: Dict[str, Input]
-    positions: Dict[int, int]
-    output: Any
-    places: Dict[str, Any]
-    before: State
-    after: State
-
-    def explain(
-        self, asked: Dict[str, Any], outputs: Optional[Sequence[str]], options: Dict[str, Any]
-    ) -> Tuple[Attribution, Dict[int, int]]:
-        """What `TracedModel._explain` returns."""
-        asked = {**asked, "at": self._at(asked["at"])}
-        found = self._ask(self.model.explain, self.inputs, **asked, outputs=self._outputs(outputs), **options)
-        found.output = self.output
-        return found, self.positions
-
-    def interactions(
-        self, target: Any, concepts: Any, at: Optional[str], outputs: Optional[Sequence[str]], options: Dict[str, Any]
-    ) -> Interactions:
-        asked = {"target": target, "concepts": concepts, "at": self._at(at), "outputs": self._outputs(outputs)}
-        return self._ask(self.model.interactions, self.inputs, **asked, **options)
-
-    def shapley(self, cancellation: Any) -> Composition:
-        return self._ask(self.model.shapley, self.inputs, cancellation=cancellation)
-
-    def _ask(self, ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self.before.restore()
-        try:
-            return ask(*args, **kwargs)
-        except FailedPrecondition as error:
-            if _OTHER_WAY not in str(error):
-                raise
-            raise FailedPrecondition(_ONE_WAY % error) from error
-        finally:
-            self.after.restore()
-
-    def _outputs(self, outputs: Optional[Sequence[str]]) -> List[str]:
-        """The names that the recording has for outputs of the model."""
-        known = [place for place, tensor in self.places.items() if _has_parts(tensor)]
-        if outputs is not None and len(outputs) == 0:
-            raise ValueError("outputs is empty; name some of %s, or leave it out" % ", ".join(known))
-        for place in outputs or ():
-            if place not in known:
-                raise ValueError("the model returned no %s that holds numbers; it has %s" % (place, ", ".join(known)))
-        return [self._name(place) for place in outputs or ()]
-
-    def _at(self, at: Optional[str]) -> Optional[str]:
-        """The same for what is explained, which may also be inside the model."""
-        found = next((place for place in (at, "output.%s" % at) if place in self.places), None)
-        return at if found is None else self._name(found)
-
-    def _name(self, place: str) -> str:
-        index = list(self.places).index(place)
-        return "output.%d" % index if index else "output"
-
-
-def _examples(sources: Sequence[Input], each_example: Optional[bool]) -> int:
-    """How many examples the inputs of a call hold; 0 where they count none."""
-    split = [tuple(as_tensor(one.value).shape) for one in sources if one.dims is not None or one.labels is not None]
-    count = split[0][0] if each_example and split and split[0] else 1
-    return count if split and all(shape[:1] == (count,) for shape in split) else 0
-
-
-def _larger(
-    call: _Call, sources: Sequence[Input], args: Any, kwargs: Any, each_example: bool
-) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
-    """The same call with twice and with three times as many examples; none where its inputs count none."""
-    import torch
-
-    examples = _examples(sources, each_example)
-
-    def times(factor: int) -> Any:
-        made: Dict[int, Any] = {}
-
-        def repeat(leaf: Any, path: str) -> Any:
-            if id(leaf) not in call.places:
-                return leaf
-            if id(leaf) not in made:
-                own = _live_tensor(leaf if isinstance(leaf, torch.Tensor) else leaf.value)
-                made[id(leaf)] = torch.cat([own] * factor) if own.shape[:1] == (examples,) else own
-            return made[id(leaf)]
-
-        return map_leaves(repeat, (args, kwargs), "")
-
-    return [times(2), times(3)] if examples else []
 
 
 class _Examples:

@@ -110,8 +110,16 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(program.names("input"), ["input"])
         self.assertEqual(sorted(program.names("parameter")), ["0.bias", "0.weight", "2.bias", "2.weight"])
         self.assertEqual(repr(program), "Program(input: 3 operators)")
-        with self.assertRaisesRegex(addend.InvalidArgument, r"\[4, 3\]"):
-            program.replay(torch.randn(4, 3))
+        # At another size it learns what follows it, while the model is there.
+        other = torch.randn(4, 3)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(program.replay(other)[0].torch(), self.network(other)))
+        with self.assertRaisesRegex(addend.InvalidArgument, "dimension 0 of input is 400, but sizes from 1 to 9 were tried"):
+            program.replay(torch.randn(400, 3))
+        with tempfile.TemporaryDirectory() as folder:
+            program.save(folder)
+            with self.assertRaisesRegex(addend.InvalidArgument, r"\[4, 3\]"):
+                addend.Program.load(folder).replay(other)
 
     def test_gives_inner_values_by_name(self):
         program = load(self.network).record(self.x)

@@ -86,6 +86,22 @@ class ProgramTest extends ScopedTest {
   }
 
   @Test
+  void learnsSizesFromOneExample(@TempDir Path folder) {
+    final Path path = folder.resolve("sizes.pt");
+    final Program program = model.record(Request.of(Input.of(rows(0, 2))).learnSizes(true));
+    program.exportTorchScript(path);
+    final float[] expected = model.run(rows(0, 9)).tensor(0).toFloatArray();
+    assertArrayEquals(expected, program.replay(rows(0, 9)).tensor(0).toFloatArray());
+    assertArrayEquals(expected, Model.load(path).run(rows(0, 9)).tensor(0).toFloatArray());
+    final AddendException error = assertThrows(AddendException.class, () -> program.replay(rows(0, 20)));
+    assertTrue(error.getMessage().contains("sizes from 1 to 9 were tried"), error.getMessage());
+    // Without, a file stops at sizes that were not recorded.
+    model.record(rows(0, 2)).exportTorchScript(path);
+    final Model file = Model.load(path);
+    assertThrows(AddendException.class, () -> file.run(rows(0, 9)));
+  }
+
+  @Test
   void stopsWhereANumberThatLeftTheTensorsIsAnother() {
     final Model branching = Model.load(Models.CONFORMANCE.resolve("awkward.pt"));
     final Tensor other = awkward("other_branch");

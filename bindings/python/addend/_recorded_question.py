@@ -1,0 +1,139 @@
+"""A call of a live model, recorded to be asked what takes several runs of it."""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ._attribution import Attribution
+from ._composition import Composition
+from ._errors import FailedPrecondition, InvalidArgument
+from ._input import Input
+from ._live_tensors import has_parts, live_tensor
+from ._model import Model
+from ._reasons import Interactions
+from ._state import State
+from ._structure import map_leaves
+from ._tensor import as_tensor
+
+_OTHER_WAY = "a guard does not hold"
+_ONE_WAY = (
+    "%s. What is asked takes several runs of the model, for which a live one is recorded, and one of them goes another way "
+    "than the call that was given: spell the branch with torch.where, or take a baseline with which the way is the same"
+)
+_TRIED = "were tried; record with an example of this size"
+_NOT_ALONE = (
+    "%s. The model does something else where it is given so many examples, as batch normalization does in training mode, so "
+    "that the examples of a batch may influence each other: put it into evaluation mode, or ask for one example at a time"
+)
+ALL_TOGETHER = (
+    "the model reads numbers of all examples of the batch together, by which it may branch, so that they cannot be told "
+    "apart: ask for one example at a time"
+)
+
+
+class RecordedQuestion(NamedTuple):
+    """A call of a live model, recorded to be asked as a model from a file is.
+
+    Attributes:
+        model: the recording.
+        inputs: every tensor of the call, by the names that the model gives them.
+        positions: of them among these, by the identity of what was given.
+        output: what the model returned.
+        places: the tensors in that by their places, in order.
+        before: the state of the model in which the call began, and so does every run.
+        after: that which the call left.
+    """
+
+    model: Model
+    inputs: Dict[str, Input]
+    positions: Dict[int, int]
+    output: Any
+    places: Dict[str, Any]
+    before: State
+    after: State
+
+    def explain(
+        self, asked: Dict[str, Any], outputs: Optional[Sequence[str]], options: Dict[str, Any]
+    ) -> Tuple[Attribution, Dict[int, int]]:
+        """What `TracedModel._explain` returns."""
+        asked = {**asked, "at": self._at(asked["at"])}
+        found = self._ask(self.model.explain, self.inputs, **asked, outputs=self._outputs(outputs), **options)
+        found.output = self.output
+        return found, self.positions
+
+    def interactions(
+        self, target: Any, concepts: Any, at: Optional[str], outputs: Optional[Sequence[str]], options: Dict[str, Any]
+    ) -> Interactions:
+        asked = {"target": target, "concepts": concepts, "at": self._at(at), "outputs": self._outputs(outputs)}
+        return self._ask(self.model.interactions, self.inputs, **asked, **options)
+
+    def shapley(self, cancellation: Any) -> Composition:
+        return self._ask(self.model.shapley, self.inputs, cancellation=cancellation)
+
+    def _ask(self, ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.before.restore()
+        try:
+            return ask(*args, **kwargs)
+        except FailedPrecondition as error:
+            if _OTHER_WAY not in str(error):
+                raise
+            raise FailedPrecondition(_ONE_WAY % error) from error
+        except InvalidArgument as error:
+            if _TRIED not in str(error):
+                raise
+            raise FailedPrecondition(_NOT_ALONE % error) from error
+        finally:
+            self.after.restore()
+
+    def _outputs(self, outputs: Optional[Sequence[str]]) -> List[str]:
+        """The names that the recording has for outputs of the model."""
+        known = [place for place, tensor in self.places.items() if has_parts(tensor)]
+        if outputs is not None and len(outputs) == 0:
+            raise ValueError("outputs is empty; name some of %s, or leave it out" % ", ".join(known))
+        for place in outputs or ():
+            if place not in known:
+                raise ValueError("the model returned no %s that holds numbers; it has %s" % (place, ", ".join(known)))
+        return [self._name(place) for place in outputs or ()]
+
+    def _at(self, at: Optional[str]) -> Optional[str]:
+        """The same for what is explained, which may also be inside the model."""
+        found = next((place for place in (at, "output.%s" % at) if place in self.places), None)
+        return at if found is None else self._name(found)
+
+    def _name(self, place: str) -> str:
+        index = list(self.places).index(place)
+        return "output.%d" % index if index else "output"
+
+
+def examples_of(sources: Sequence[Input], each_example: Optional[bool]) -> int:
+    """How many examples the inputs of a call hold; 0 where they count none."""
+    split = [tuple(as_tensor(one.value).shape) for one in sources if one.dims is not None or one.labels is not None]
+    count = split[0][0] if each_example and split and split[0] else 1
+    return count if split and all(shape[:1] == (count,) for shape in split) else 0
+
+
+def larger_calls(
+    places: Dict[int, int], sources: Sequence[Input], call: Tuple[Any, Any], each_example: bool
+) -> List[Tuple[Any, Any]]:
+    """The same call with twice and with three times as many examples; none where its inputs count none.
+
+    Args:
+        places: what is an input, by its identity.
+        call: positional and named arguments.
+    """
+    import torch
+
+    examples = examples_of(sources, each_example)
+
+    def times(factor: int) -> Any:
+        made: Dict[int, Any] = {}
+
+        def repeat(leaf: Any, path: str) -> Any:
+            if id(leaf) not in places:
+                return leaf
+            if id(leaf) not in made:
+                own = live_tensor(leaf if isinstance(leaf, torch.Tensor) else leaf.value)
+                made[id(leaf)] = torch.cat([own] * factor) if own.shape[:1] == (examples,) else own
+            return made[id(leaf)]
+
+        return map_leaves(repeat, call, "")
+
+    return [times(2), times(3)] if examples else []
