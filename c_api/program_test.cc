@@ -96,10 +96,13 @@ TEST_F(ProgramTest, LearnsSizesFromFurtherExamples) {
 TEST_F(ProgramTest, LearnsSizesFromOneExample) {
   const Model mlp = Model::Load(kModels + "mlp.pt");
   const std::string exported = testing::TempDir() + "/sizes.pt";
-  const auto record = [&](bool learn) { return mlp.Record(TableRequest(Table(2)).LearnSizes(learn)); };
+  const auto record = [&](bool learn) {
+    Request request = TableRequest(Table(2));
+    return mlp.Record(request.LearnSizes(learn));
+  };
   for (const int64_t rows : {2, 5, 40}) {
     const Request asked = TableRequest(Table(rows));
-    const std::vector<float> expected = Numbers(mlp.Run(asked).tensor());
+    const auto expected = Numbers(mlp.Run(asked).tensor());
     for (const bool learn : {false, true}) {
       const Program program = record(learn);
       program.ExportTorchScript(exported);

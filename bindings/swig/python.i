@@ -120,7 +120,7 @@ PyObject* tensor_from_buffer(PyObject* object);
 PyObject* tensor_from_memory(PyObject* owner, unsigned long long address, size_t size, int32_t dtype, PyObject* dims,
                              PyObject* strides);
 PyObject* tensor_from_dlpack(PyObject* capsule);
-PyObject* tensor_from_torch(unsigned long long impl);
+PyObject* tensor_from_torch(PyObject* tensor);
 PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major);
 PyObject* tensor_address(const addend_tensor* tensor);
 

@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/notes.h"
@@ -30,6 +31,11 @@ bool Apart(double a, double b, double allowance) {
   // What is not finite in both is no difference.
   if (!std::isfinite(a) && !std::isfinite(b)) return false;
   return !(std::abs(a - b) <= allowance);
+}
+
+bool ReadsNumbers(const Report& report) {
+  return std::any_of(report.notes.begin(), report.notes.end(),
+                     [](const std::string& note) { return absl::StartsWith(note, kReadsNumbers); });
 }
 
 }  // namespace
@@ -238,6 +244,12 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
     // Whatever is wrong with the request shows here, too.
     Report report;
     const ExampleAttribution first = done == 0 ? Alone(batch.front(), report) : ExampleAttribution();
+    if (done == 0 && ReadsNumbers(report)) {
+      notes_.push_back(absl::StrCat(kReadsNumbers,
+                                    ", in a batch those of all examples together, and may branch on them; "
+                                    "examples were attributed one by one"));
+      break;
+    }
     try {
       results = Together(batch, report);
     } catch (const Error& error) {

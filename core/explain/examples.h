@@ -5,7 +5,8 @@
 // (AttributeOptions::each_example). That gives what each would have alone only if no example influences another. So the
 // first and the last example of the first batch are attributed alone, too, and compared: where they differ by more than
 // rounding, the batch is refused. A model that does not take batches, because a size is fixed in it or the explained
-// tensor does not count examples, is run on one example at a time, and a note says so.
+// tensor does not count examples, is run on one example at a time, and a note says so. So is a model that reads numbers
+// of its input, which in a batch would be those of all examples together.
 #ifndef ADDEND_CORE_EXPLAIN_EXAMPLES_H_
 #define ADDEND_CORE_EXPLAIN_EXAMPLES_H_
 

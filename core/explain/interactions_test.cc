@@ -61,6 +61,20 @@ TEST(Interactions, OfAProductAreAllThereIs) {
   EXPECT_THAT(other.matrix, ElementsAre(ElementsAre(2, 4), ElementsAre(4, 4)));
 }
 
+// In a batch, the sum would be that of all rows.
+TEST(Interactions, OfAModelThatBranchesOnWhatItReadsAreFoundOneByOne) {
+  const auto model = [](const Tensor& x) { return x.sum(1, true) * (x.sum().item<double>() > 0 ? 1.5 : 3.0); };
+  const std::vector<double> row = {3, -1, 0.5, 0.25, -0.5};
+  const Interactions found = Of(model, row, -1);
+  for (size_t group = 0; group < row.size(); ++group) {
+    std::vector<double> without = row;
+    without[group] = -1;
+    const Tensor x = at::tensor(without, at::kDouble).view({1, -1});
+    EXPECT_DOUBLE_EQ(found.values[group], model(x).item<double>()) << group;
+  }
+  EXPECT_THAT(found.attribution.report.notes, testing::Contains(HasSubstr("attributed one by one")));
+}
+
 TEST(Interactions, OfThreeFactorsDependOnThePath) {
   const Interactions found = Of([](const Tensor& x) { return Column(x, 0) * Column(x, 1) * Column(x, 2); }, {2, 3, 4});
   EXPECT_THAT(found.contributions, ElementsAre(6, 6, 12));  // of 24

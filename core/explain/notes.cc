@@ -144,10 +144,9 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
       trace.baseline_conditions ? "the reference has those of the baseline, and the step between both is leftover"
                                 : "they are the value's for the reference too",
       other_conditions.empty() ? "; on the baseline they are the same: " : "; on the baseline some are others: ");
-  const std::string guards = absl::StrCat(
-      "the model reads numbers that depend on the input, and may branch on them; the reference is that of the branch "
-      "taken",
-      guards_differ ? ": " : ", and on the baseline they are the same: ");
+  const std::string guards =
+      absl::StrCat(kReadsNumbers, ", and may branch on them; the reference is that of the branch taken",
+                   guards_differ ? ": " : ", and on the baseline they are the same: ");
   return {
       saved,
       About(guards.c_str(), OriginsOf(trace.guards, /*only_other=*/false)),

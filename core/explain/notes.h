@@ -17,6 +17,9 @@ namespace addend {
 // The notes of a linearized and swept run, for Report::notes. auto_preset: the caller left the preset open.
 std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset);
 
+// How the note begins of a model whose numbers left the tensors, by which it may branch.
+inline constexpr char kReadsNumbers[] = "the model reads numbers that depend on the input";
+
 // How notes begin that say that numbers are not what they seem: such a note stands before the numbers. The page of an
 // explanation has the same list, which its test compares.
 const std::vector<std::string>& SpoilingBeginnings();

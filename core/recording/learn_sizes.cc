@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <map>
@@ -387,6 +389,22 @@ class Learner {
   std::vector<FreeDimension> free_;
 };
 
+// Gives the parameters that a run wrote the elements that they had before: at sizes that nobody asked for, a model may
+// write what it only reads otherwise. A recording has copies of what it saw written.
+void TakeBackWrites(const Model& model, const RecordedProgram& program) {
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& [name, tensor] : model.NamedTensors()) {
+    for (const RecordedValue& value : program.values) {
+      if (value.name != name || value.kind != ValueKind::kParameter) continue;
+      const RecordedStorage& storage = program.storages[value.storage];
+      if (storage.writers.empty() || !storage.initial.defined() || storage.initial.is_meta()) continue;
+      at::Tensor before = at::empty({0}, storage.initial.options().dtype(value.dtype));
+      before.set_(storage.initial.storage(), value.geometry.offset, value.geometry.sizes, value.geometry.strides);
+      at::Tensor(tensor).copy_(before);
+    }
+  }
+}
+
 // Learns sizes from examples, and from others that it derives from the first; see Note [Learned sizes].
 class Deriver {
  public:
@@ -562,7 +580,11 @@ Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>&
   const RecordExample record = [&](const std::vector<c10::IValue>& inputs, size_t) {
     before->Restore();
     Recording recording = Record(model, inputs, options);
-    if (after == nullptr) after = model.KeepState();
+    if (after == nullptr) {
+      after = model.KeepState();
+    } else {
+      TakeBackWrites(model, *recording.program);
+    }
     return recording;
   };
   const auto restore = [&] { (after != nullptr ? after : before)->Restore(); };

@@ -104,8 +104,7 @@ void LiveProgram::SetModule(const std::string& module_path) {
   run_->SetModule(module_path);
 }
 
-void LiveProgram::ShowCode(const CodeTraceOptions& options,
-                           const std::function<void(const std::string& lines)>& show) {
+void LiveProgram::ShowCode(const CodeTraceOptions& options, const std::function<void(const std::string& lines)>& show) {
   scope_->RequireOwnThread();
   if (options.names || !options.numbers.empty()) {
     throw InvalidArgument("names and numbers are not known while a model runs; print them of the program");

@@ -110,7 +110,7 @@ public sealed record Request
     /// reference is from that.</summary>
     public bool VerifyReference { get; init; }
 
-    /// <summary>Whether <see cref="Model.Record(Request)"/>, given one example, derives others of other sizes from it, parts
+    /// <summary>Whether <see cref="Model.Record(Request, CancellationToken)"/>, given one example, derives others of other sizes from it, parts
     /// and repetitions, and learns from these. The program then holds between the sizes that were tried.</summary>
     public bool LearnSizes { get; init; }
 

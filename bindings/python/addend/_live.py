@@ -931,14 +931,14 @@ class TracedModel:
 
     def _record_several(self, calls: Sequence[Tuple[Any, Any]], lines: bool) -> Program:
         """One program for several calls, each of them from the state that the model has now; it is left as the first
-        call leaves it."""
-        before = State(self.model)
+        call leaves it: at sizes that nobody asked for it might write what it does not write otherwise."""
+        before = State(self.model, parameters=True)
         after: List[State] = []
         begun: List[int] = []
 
         def begin(example: int) -> None:
             if begun and not after:
-                after.append(State(self.model))
+                after.append(State(self.model, parameters=True))
             begun.append(example)
             before.restore()
 
@@ -956,11 +956,14 @@ class TracedModel:
     def _same_model(self, record: Callable[..., Program]) -> Callable[..., Optional[Program]]:
         """`record`, which gives None where the model's tensors are others by then."""
 
+        import torch
+
         def tensors() -> List[Any]:
             found = []
             for _, module in modules_of(self.model):
-                own = (*module.parameters(recurse=False), *module.buffers(recurse=False))
-                found.extend((tensor.data_ptr(), None if tensor.is_inference() else tensor._version) for tensor in own)
+                for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+                    memory = tensor.data_ptr() if tensor.layout == torch.strided else None
+                    found.append((id(tensor), memory, None if tensor.is_inference() else tensor._version))
             return found
 
         before = tensors()

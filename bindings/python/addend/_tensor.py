@@ -333,7 +333,7 @@ def _from_torch(value: Any, torch: Any) -> Tensor:
     if value.is_conj() or value.is_neg():
         value = value.resolve_conj().resolve_neg()
     if value.is_meta:
-        return Tensor(_native.tensor_from_torch(value._cdata))  # it has no memory to be known by
+        return Tensor(_native.tensor_from_torch(value))  # it has no memory to be known by
     if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
         return Tensor(_native.tensor_from_dlpack(_capsule(value.detach())))
     # Not by DLPack, which would call operators: a tracing scope would record them. It also lacks bool in older PyTorch.

@@ -165,7 +165,18 @@ PyObject* tensor_from_dlpack(PyObject* capsule) {
   return TensorCapsule(status, tensor);
 }
 
-PyObject* tensor_from_torch(uint64_t impl) {
+PyObject* tensor_from_torch(PyObject* given) {
+  PyObject* const torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");  // borrowed
+  PyObject* const kind = torch == nullptr ? nullptr : PyObject_GetAttrString(torch, "Tensor");
+  const int fits = kind == nullptr ? 0 : PyObject_IsInstance(given, kind);
+  Py_XDECREF(kind);
+  PyObject* const number = fits == 1 ? PyObject_GetAttrString(given, "_cdata") : nullptr;
+  const uint64_t impl = number == nullptr ? 0 : PyLong_AsUnsignedLongLong(number);
+  Py_XDECREF(number);
+  if (PyErr_Occurred() || impl == 0) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "only a torch.Tensor is taken so");
+    return nullptr;
+  }
   const void* at_tensor = reinterpret_cast<const void*>(impl);
   addend_tensor* tensor = nullptr;
   addend_status* const status = addend_tensor_from_libtorch(&at_tensor, &tensor);

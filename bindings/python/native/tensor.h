@@ -20,9 +20,9 @@ PyObject* tensor_from_memory(PyObject* owner, uint64_t address, size_t size, int
 // A new capsule of an addend_tensor that takes over a capsule of DLPack.
 PyObject* tensor_from_dlpack(PyObject* capsule);
 
-// A new capsule of an addend_tensor that is a tensor of PyTorch, by what its attribute _cdata tells: the address of the
-// c10::TensorImpl, which is all that an at::Tensor holds.
-PyObject* tensor_from_torch(uint64_t impl);
+// A new capsule of an addend_tensor that is a torch.Tensor, by what its attribute _cdata tells: the address of the
+// c10::TensorImpl, which is all that an at::Tensor holds. A TypeError for anything else.
+PyObject* tensor_from_torch(PyObject* tensor);
 
 // A new capsule of DLPack.
 PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major);

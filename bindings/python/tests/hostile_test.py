@@ -120,8 +120,10 @@ class FaceTest(unittest.TestCase):
         sparse = torch.eye(3).to_sparse()
         with self.assertRaises(EXPECTED + (RuntimeError,)):
             addend.as_tensor(sparse)
+        empty = addend.as_tensor(torch.empty(3, device="meta"))
+        self.assertEqual((empty.shape, str(empty.device)), ((3,), "meta"))
         with self.assertRaises(EXPECTED + (RuntimeError, NotImplementedError)):
-            addend.as_tensor(torch.empty(3, device="meta"))
+            empty.numpy()
 
     def test_a_dlpack_that_lies(self):
         class Lies:
