@@ -490,10 +490,11 @@ void JudgeOne(const Sample& sample, bool random, Preset preset, const Setup& set
   if (preset == Preset::kFaithful && finite && !stand_in &&
       std::all_of(all.report.checks.begin(), all.report.checks.end(), LeftByQuadrature)) {
     options.policy.segments = 2;
+    const OnFailure on_failure = options.policy.on_failure;
     options.policy.on_failure = OnFailure::kWarn;  // a piece may be all rounding; what is left over is judged below
     const Decomposition twice = model.Decompose(prepared.inputs, options);
     options.policy.segments = 1;
-    options.policy.on_failure = OnFailure::kError;
+    options.policy.on_failure = on_failure;
     for (size_t o = 0; o < all.outputs.size(); ++o) {
       const double before = Largest(all.outputs[o].composition.leftover());
       const double after = Largest(twice.outputs[o].composition.leftover());
