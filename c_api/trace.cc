@@ -240,10 +240,10 @@ ADDEND_API addend_status* addend_trace_set_frames(addend_trace* trace, addend_fr
 ADDEND_API addend_status* addend_trace_show_code(addend_trace* trace, const char* options, addend_log_fn log,
                                                  void* payload, addend_release_fn release) noexcept {
   return Guard([&] {
-    LiveProgram& program = ProgramBy(Get(trace, "trace"));
+    const auto& body = Get(trace, "trace");
     if (log == nullptr) throw InvalidArgument("log is NULL");
     const auto callback = std::make_shared<LogCallback>();
-    program.ShowCode(CodeOptionsOf(options), [callback](const std::string& lines) {
+    ProgramBy(body).ShowCode(CodeOptionsOf(options), [callback](const std::string& lines) {
       callback->function(callback->payload.get(), ADDEND_LOG_INFO, lines.c_str());
     });
     *callback = MakeCallback(log, payload, release);

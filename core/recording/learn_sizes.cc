@@ -419,12 +419,12 @@ class Deriver {
   Recording Extend() {
     const std::vector<Group> given = GivenGroups();
     for (const bool far : {true, false}) {
-      for (const bool one : {true, false}) {
+      for (const int64_t small : {1, 2, 0}) {  // 0: none
         std::vector<Group> groups = given;
         bool more = false;
         for (Group& group : groups) {
           if (far) group.sizes.push_back(FarOf(group.most));
-          if (one && group.least > 1) group.sizes.push_back(1);
+          if (small > 0 && small < group.least) group.sizes.push_back(small);
           more |= !group.sizes.empty();
         }
         if (!more) continue;

@@ -244,7 +244,7 @@ class ContextTest extends ScopedTest {
     final ByteBuffer parts = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
     final Tensor into = Tensor.wrap(parts, DType.FLOAT64, 1, 2);
     final Path rows = folder.resolve("rows.safetensors");
-    new TensorFile().add("x", Tensor.of(new float[] {1, 2, 3, 4}, 2, 2)).write(rows);
+    new TensorFile().add("x", x).write(rows);  // of the size of the recording
     final Request row = Request.of(Input.of(x).splitAlong(1).baseline(0)).target(Target.element(1));
     fails[0] = true;
     for (Executable run : List.<Executable>of(
