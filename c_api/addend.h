@@ -1456,8 +1456,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_record(const addend_requ
  * addend_program_code_text prints it. Such a trace need not become one; addend_trace_release ends it.
  * in: options: as there, without names and numbers; log: is given ADDEND_LOG_INFO and the lines of one operator, each
  * ending in a newline, on the thread of the trace; release: as in addend_context_options_set_log.
- * errors: INVALID_ARGUMENT for names and numbers, which are not known before the end; FAILED_PRECONDITION for traces that
- * decompose or attribute, and on another thread. */
+ * errors: INVALID_ARGUMENT for names and numbers, which are not known before the end; FAILED_PRECONDITION for traces
+ * that decompose or attribute, and on another thread. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_show_code(addend_trace* trace, const char* options,
                                                                   addend_log_fn log, void* payload,
                                                                   addend_release_fn release) ADDEND_NOEXCEPT;
