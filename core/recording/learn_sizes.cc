@@ -506,8 +506,10 @@ class Deriver {
     tries.push_back({own + 1, own + 2});
     for (std::vector<int64_t>& others : tries) {
       Group group{dimensions, std::move(others)};
-      if (!Learned({group})) continue;
+      std::optional<Recording> learned = Learned({group});
+      if (!learned) continue;
       groups_.push_back(std::move(group));
+      of_one_ = groups_.size() == 1 ? std::move(learned) : std::nullopt;
       return true;
     }
     return false;
@@ -515,6 +517,7 @@ class Deriver {
 
   // What is learned of all groups, or else of as many as can be learned together.
   Recording LearnGroups() {
+    if (of_one_) return *of_one_;
     if (const auto all = Learned(groups_)) return *all;
     std::vector<Group> together;
     std::optional<Recording> learned;
@@ -568,6 +571,7 @@ class Deriver {
   const std::vector<Inputs>& examples_;
   std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by example and tensor
   std::vector<Group> groups_;
+  std::optional<Recording> of_one_;  // what was learned of the only group, as long as there is no other
 };
 
 }  // namespace
