@@ -89,7 +89,7 @@ class Attribution(Handle):
         return self.to_dict().get("operators", [])
 
     def passed(self, modules: str) -> Dict[str, List[float]]:
-        """What passed through each module that is called so, by target: the relevance of experts, layers, branches.
+        """The relevance that passed through each module that is called so, by target: of experts, layers, branches.
 
         It is what passed through the last operator that the module called, without views of it, and where the module was
         called several times, the sum over its calls. Modules that did not run, or through which nothing of the inputs

@@ -33,7 +33,7 @@ class Root:
 
 
 def roots_of(arguments: Sequence[Any]) -> Tuple[Root, ...]:
-    """Where the graphs of the compositions among some arguments begin, each once; none where nothing is followed now."""
+    """The compositions with which the graphs of some arguments begin, each once; none where nothing is followed now."""
     torch = sys.modules.get("torch")
     if torch is not None and not torch.is_grad_enabled():
         return ()
@@ -81,7 +81,7 @@ def _node() -> Any:
 
 
 def _cotangent(composition: Any, kind: int, gradient: Any) -> Any:
-    """What the gradient of one part says of all three."""
+    """The gradient of all three parts that belongs to the gradient of one."""
     zeros = gradient.new_zeros(composition.shape)
     rows = gradient.new_zeros((composition.numc, *composition.shape))
     whole = kind in (_native.RECOVERY, _native.VALUE)

@@ -1,4 +1,4 @@
-"""What PyTorch computes in a block of code, printed as source lines with the operators that they call."""
+"""Source lines of a block of code with the operators that they call, printed while PyTorch computes."""
 
 import sys
 from typing import Any, Iterable, List, Optional, Sequence, TextIO

@@ -73,7 +73,7 @@ class Composition(Operators, Handle):
 
     def _set_state(self) -> None:
         self._run: Any = None
-        # Where the graph begins that autograd follows; see `_autograd`.
+        # The compositions with which the graph begins that autograd follows; see `_autograd`.
         self._roots: Tuple[Root, ...] = ()
         # What `torch()` gave of which parts, and how often each was written when it was seen last.
         self._lent: Dict[Any, Tuple[Any, int]] = {}

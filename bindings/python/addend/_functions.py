@@ -105,7 +105,7 @@ def attribute_of(composition: Composition, name: str) -> Any:
 
 
 class _Memory:
-    """What a tensor and its views share: the composition that is there now.
+    """The memory that a tensor and its views share: the composition that is there now.
 
     Attributes:
         version: how often it was written.

@@ -11,7 +11,7 @@ from ._errors import FailedPrecondition, InvalidArgument
 
 Record = Mapping[str, Any]  # as Program.graph() gives it
 
-# What XML 1.0 cannot hold.
+# Characters that XML 1.0 cannot hold.
 _NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _OF_NODES = ("kind", "module_path", "depth", "call", "operator", "overload", "in_place", "view", "random")
 _OF_EDGES = ("kind", "value", "version", "argument")
