@@ -476,7 +476,7 @@ class TracedModel:
             program = self._record_several([(args, kwargs), *map(_example, others)], lines)
         else:
             program = self._record(args, kwargs, lines)
-            program._learn = self._same_model(functools.partial(self.record, *args, lines=lines, **kwargs))
+            program._learn = self._learn(args, kwargs, lines)
         program._source = functools.partial(self._check, args, kwargs)
         return program
 
@@ -926,6 +926,7 @@ class TracedModel:
                 state.restore()
         program = examples.first
         assert program is not None
+        program._learn = self._learn(args, kwargs, lines)
         program._source = functools.partial(self._check, args, kwargs)
         return program, check
 
@@ -953,8 +954,9 @@ class TracedModel:
             for state in after:
                 state.restore()
 
-    def _same_model(self, record: Callable[..., Program]) -> Callable[..., Optional[Program]]:
-        """`record`, which gives None where the model's tensors are others by then."""
+    def _learn(self, args: Any, kwargs: Any, lines: bool) -> Callable[..., Optional[Program]]:
+        """What records the call again, for other sizes too, and leaves the model as it is; it gives None where the model's
+        tensors are others by then."""
 
         import torch
 
@@ -966,8 +968,20 @@ class TracedModel:
                     found.append((id(tensor), memory, None if tensor.is_inference() else tensor._version))
             return found
 
-        before = tensors()
-        return lambda **options: record(**options) if tensors() == before else None
+        known = tensors()
+
+        def learn(**options: Any) -> Optional[Program]:
+            nonlocal known
+            if tensors() != known:
+                return None
+            before = State(self.model, parameters=True)
+            try:
+                return self.record(*args, lines=lines, **options, **kwargs)
+            finally:
+                before.restore()
+                known = tensors()
+
+        return learn
 
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
         return self._record_call(args, kwargs, lines)[0]

@@ -126,6 +126,27 @@ class CalledTest(unittest.TestCase):
         wide, x = program.to("float64"), x.double()
         torch.testing.assert_close(wide(x)["b"][1][0], x + 1)
 
+    def test_sizes_are_learned_from_one_example(self):
+        net = Model()
+        for program in (addend.compile(net).record(X), addend.trace(net, X), addend.trace(net, X, check_trace=False)):
+            x = torch.rand(4, 3)
+            torch.testing.assert_close(program(x)["a"], net(x)["a"].detach())
+
+    def test_learning_sizes_leaves_the_model_as_it_is(self):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+        program = addend.compile(net).record(torch.rand(3, 3))
+        state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        generator = torch.get_rng_state()
+        for count in (4, 5):
+            x = torch.arange(3.0 * count).view(count, 3).sin()
+            expected = nn.functional.batch_norm(net[0](x), None, None, net[1].weight, net[1].bias, training=True)
+            torch.testing.assert_close(program(x), expected.detach())
+        program.script_module()
+        self.assertTrue(torch.equal(torch.get_rng_state(), generator))
+        for name, tensor in net.state_dict().items():
+            self.assertTrue(torch.equal(tensor, state[name]), name)
+
     def test_script_modules_in_memory(self):
         net = Model()
         before = set(os.listdir())
