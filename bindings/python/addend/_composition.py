@@ -54,6 +54,9 @@ class Composition(Operators, Handle):
     _INSTEAD = "send an explanation of it, or its parts as arrays"
 
     def __init__(self, components: Any, reference: Any = None, leftover: Any = None, *, in_graph: bool = False):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(components, torch.Size):
+            raise TypeError("a size holds no components: addend.pydec.zeros(size, c_num=4) makes a composition of zeros")
         super().__init__(
             _native.composition_from_tensors(
                 as_tensor(components)._handle, _optional(reference), _optional(leftover), bool(in_graph)

@@ -251,6 +251,7 @@ class OperatorsTest(unittest.TestCase):
             (lambda: addend.call("aten::add", self.x, self.x, alpha=self), TypeError, "OperatorsTest"),
             (lambda: self.x + torch.rand(7), addend.InvalidArgument, "7|size"),
             (lambda: self.x + addend.Composition.diagonal(self.value, 0), addend.InvalidArgument, "components"),
+            (lambda: addend.Composition(self.value.size(), 4), TypeError, r"addend.pydec.zeros\(size, c_num=4\)"),
         ]:
             with self.subTest(text=text), self.assertRaisesRegex(kind, text):
                 call()
