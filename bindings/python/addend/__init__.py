@@ -45,6 +45,7 @@ from ._live import compile as compile  # exported by this spelling alone
 from ._model import Model, attribute, load_model
 from ._job_results import JobResults
 from ._jobs import Job
+from ._notes import AddendWarning
 from ._plan import Plan
 from ._program import Program, ProgramOutput
 from ._reasons import Concepts, Interactions, Reasons
@@ -80,6 +81,7 @@ def __dir__() -> List[str]:
 # Without `compile`, which `from addend import *` would put in the place of Python's own, and without `pydec`, which needs
 # PyTorch.
 __all__ = [
+    "AddendWarning",
     "Attribution",
     "AuditLog",
     "Cancellation",

@@ -3,24 +3,35 @@
 import copy
 import math
 import sys
-from collections.abc import Mapping
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from ._attribution import Attribution
 from ._call import call
+from ._captum_inputs import Leaves, values_beside
+from ._convergence_delta import Move, deltas
+from ._errors import InvalidArgument
 from ._input import Input, Inside, as_insides, one_or_list
+from ._notes import warn_of
+from ._structure import map_leaves
 from ._tensor import Tensor, as_tensor
+
+_Found = TypeVar("_Found")
+_WHOLE = "; for one number of the whole output, as of a node of a graph, target is its whole index, a tuple"
+_ASSUMED_INSIDE = (
+    "no baseline was given: zero for %s, inside the model; what Captum takes there is what the model gives for inputs of zero: "
+    "addend.Inside(SELECTOR, baseline=...) takes that"
+)
 
 
 class Question:
     """One call of `attribute`.
 
     Attributes:
-        named: the split inputs by name, where the inputs are a mapping, else empty.
-        positional: the split inputs in order, where they are not.
-        further: the plain arguments behind them.
+        leaves: what the model is given to be attributed to, on any depth.
+        further: the plain arguments behind that.
         inside: what is attributed to in place of the inputs, or None.
         targets: as `Model.explain` takes them.
+        each_example: whether each example has a target of its own.
     """
 
     def __init__(
@@ -32,44 +43,89 @@ class Question:
         inside: Any,
         feature_mask: Any,
         each_example: bool,
+        by_name: bool,
     ):
         self.inside = one_or_list(inside)
         self.further = _plain_arguments(additional_forward_args)
         self.targets = "top1" if target is None else target
-        self._inputs = inputs
-        self._target_is_given = target is not None
-        self._each_example = each_example
-        split, self._values = _split_inputs(_each_its_own(inputs), baselines, self.inside)
-        self._masks = _masks_of(feature_mask, inputs, self._values, self.inside)
-        self.named: Dict[str, Any] = split if isinstance(split, dict) else {}
-        self.positional: List[Any] = [] if isinstance(split, dict) else split
+        self.each_example = each_example
+        self._target = target
+        self._one_number = False
+        if self.inside is not None and baselines is not None:
+            raise TypeError("baselines are for inputs that are attributed to; an addend.Inside has its own")
+        self.leaves = Leaves(inputs, baselines, by_name, split=self.inside is None)
+        self._masks = _masks_of(feature_mask, self.leaves, self.inside)
+
+    @property
+    def named(self) -> Dict[str, Any]:
+        """The split inputs by name, where the inputs are given so, else empty."""
+        return self.leaves.named()
+
+    @property
+    def positional(self) -> List[Any]:
+        """The split inputs in order, where they are not given by name."""
+        return self.leaves.positional()
 
     def insides(self) -> List[Inside]:
         """What is attributed to inside the model, all elements of it."""
         return _split_inside(self.inside)
 
-    def answer(self, found: Attribution, tensors: Sequence[Optional[Tensor]], with_delta: bool) -> Any:
-        """What `attribute` returns.
+    def ask(self, explain: Callable[[Any, bool], _Found], shape_of: Callable[[_Found], Sequence[int]]) -> _Found:
+        """What `explain` gives for the targets and whether each example has one. Where these do not fit the output, it
+        is asked again for one number of the whole output: its only one where there is no target, and that with the
+        index where the target is a tuple, as for a node of a graph."""
+        try:
+            return explain(self.targets, self.each_example)
+        except InvalidArgument as error:
+            if not self.each_example or not (self._target is None or isinstance(self._target, tuple)):
+                raise
+            try:
+                found = explain(self.targets, False)
+                fits = self._target is not None or math.prod(shape_of(found)) == 1
+            except InvalidArgument:
+                fits = False
+            if not fits:
+                raise InvalidArgument("%s%s" % (error, _WHOLE)) from None
+            self.each_example, self._one_number = False, True
+            return found
+
+    def answer(
+        self, found: Attribution, tensors: Sequence[Optional[Tensor]], move: Optional[Move]
+    ) -> Any:
+        """What `attribute` returns. Warns of the notes of weight.
 
         Args:
             found: the attribution of this question.
-            tensors: what it has for each input, in their order.
-            with_delta: whether the delta of each target is returned too.
+            tensors: what it has for each split input, in their order.
+            move: what the attributions should sum to, where their delta is returned too.
         """
-        if not self._target_is_given:
-            _require_one(found.value.shape, self._each_example)
-        values, structure = self._values, self._inputs
-        first = (*values, *self.further)[0]
+        if self._target is None and not self._one_number:
+            _require_one(found.value.shape, self.each_example)
+        sums, notes = tensors, found.notes
         if self.inside is not None:
-            tensors, structure, values = found.inside, self.inside, [first] * len(found.inside)
+            sums = tensors = found.inside
+            notes = [*_assumed_inside(self.inside), *notes]
         elif any(mask is not None for mask in self._masks):
-            tensors = _grouped(tensors, self._masks, self._each_example)
-        given = _as_given(tensors, structure, values)
-        if not with_delta:
+            tensors = _grouped(tensors, self._masks, self.each_example)
+        if self._one_number:
+            tensors = [None if tensor is None else call("aten::select", tensor, 0, 0) for tensor in tensors]
+        if self.inside is None:
+            given: Any = self.leaves.answered([_like(*pair) for pair in zip(tensors, self.leaves.values)])
+        else:
+            given = self._answered_inside(tensors)
+        if move is None:
+            warn_of(notes)
             return given
-        # Adding to zero leaves no minus before a zero.
-        delta = [0.0 - leftover for leftover in found.leftovers]
-        return given, _numbers_like(delta, _first_of(given))
+        numbers, doubts = deltas(found, sums, move)
+        warn_of([*notes, *doubts])
+        return given, _numbers_like(numbers, _first_of(given))
+
+    def _answered_inside(self, tensors: Sequence[Tensor]) -> Any:
+        """Attributions to what is inside, in its structure, and of the library of the inputs."""
+        known = [*self.leaves.values, *_leaves_of(self.further)]
+        like = next((value for value in known if _is_torch(value) or _is_numpy(value)), None)
+        converted = [_like(tensor, like) for tensor in tensors]
+        return type(self.inside)(converted) if isinstance(self.inside, (tuple, list)) else converted[0]
 
 
 def _require_one(shape: Sequence[int], each_example: bool) -> None:
@@ -91,80 +147,24 @@ def _require_one(shape: Sequence[int], each_example: bool) -> None:
     )
 
 
-# ---- inputs
-
-
-def _split_inputs(inputs: Any, baselines: Any, inside: Any) -> Tuple[Union[Dict[str, Any], List[Any]], List[Any]]:
-    """The inputs with every element split off, and their values in one list. Where something inside is attributed to,
-    the inputs stay as they are."""
-    if inside is not None:
-        if baselines is not None:
-            raise TypeError("baselines are for inputs that are attributed to; an addend.Inside has its own")
-        if isinstance(inputs, Mapping):
-            return dict(inputs), list(inputs.values())
-        values = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-        return values, values
-    values = list(inputs.values() if isinstance(inputs, Mapping) else inputs if _is_several(inputs) else [inputs])
-    given = _beside("baselines", baselines, inputs, spread=True)
-    split = [_split(value, baseline) for value, baseline in zip(values, given)]
-    return (dict(zip(inputs, split)) if isinstance(inputs, Mapping) else split), values
-
-
-def _each_its_own(inputs: Any) -> Any:
-    """The inputs with a copy of an `Input` in each further place where it stands: every place is attributed to."""
-    seen: Set[int] = set()
-
-    def own(value: Any) -> Any:
-        if not isinstance(value, Input) or id(value) not in seen:
-            seen.add(id(value))
-            return value
-        return copy.copy(value)
-
-    if isinstance(inputs, Mapping):
-        return {name: own(value) for name, value in inputs.items()}
-    return [own(value) for value in inputs] if _is_several(inputs) else inputs
-
-
-def _beside(what: str, given: Any, inputs: Any, spread: bool) -> List[Any]:
-    """What is given for each input, in their order: by name, in a tuple or list, or (`spread`) one for all."""
-    if isinstance(inputs, Mapping):
-        if _is_several(given):
-            raise TypeError("inputs are a dict, so several %s are one too" % what)
-        if isinstance(given, Mapping):
-            unknown = set(given) - set(inputs)
-            if unknown:
-                raise ValueError("there are %s for %s, which are no inputs" % (what, ", ".join(sorted(unknown))))
-            return [given.get(name) for name in inputs]
-    elif _is_several(given):
-        count = len(inputs) if _is_several(inputs) else 1
-        if len(given) != count:
-            raise ValueError("there are %d %s for %d inputs" % (len(given), what, count))
-        return list(given)
-    count = len(inputs) if isinstance(inputs, Mapping) or _is_several(inputs) else 1
-    if given is not None and count > 1 and not spread:
-        raise TypeError("there are %d inputs; give %s for each, in the same structure" % (count, what))
-    return [given] * count
-
-
-def _is_several(value: Any) -> bool:
-    return isinstance(value, (tuple, list))
-
-
-def _split(value: Any, baseline: Any) -> Input:
-    # Every element gets its own number, whatever the components are.
-    return value if isinstance(value, Input) else Input(value, dims=0, baseline=baseline)
-
-
 def _split_inside(inside: Any) -> List[Inside]:
     listed = []
     for source in as_insides(inside):
         if source.experts:
             raise TypeError("experts are several tensors; explain() has all of them, or name each with its module")
-        if source.dims is None and source.labels is None and source.heads is None:
-            source = copy.copy(source)
-            source.dims = (0,)
-        listed.append(source)
+        own = copy.copy(source)
+        if own.dims is None and own.labels is None and own.heads is None:
+            own.dims = (0,)
+        if own.baseline is None:
+            own.baseline = 0
+        listed.append(own)
     return listed
+
+
+def _assumed_inside(inside: Any) -> List[str]:
+    """What is to be known of baselines that were not given, of which Captum has others."""
+    names = [source.selector for source in as_insides(inside) if source.baseline is None]
+    return [_ASSUMED_INSIDE % ", ".join(names)] if names else []
 
 
 def _plain_arguments(additional_forward_args: Any) -> Tuple[Any, ...]:
@@ -175,20 +175,26 @@ def _plain_arguments(additional_forward_args: Any) -> Tuple[Any, ...]:
     return (additional_forward_args,)
 
 
+def _leaves_of(structure: Any) -> List[Any]:
+    found: List[Any] = []
+    map_leaves(lambda leaf, path: found.append(leaf) or leaf, structure, "")
+    return found
+
+
 # ---- groups
 
 
-def _masks_of(feature_mask: Any, inputs: Any, values: Sequence[Any], inside: Any) -> List[Optional[Tensor]]:
-    """For each input the labels of its elements; None where each stands alone."""
+def _masks_of(feature_mask: Any, leaves: Leaves, inside: Any) -> List[Optional[Tensor]]:
+    """For each split input the labels of its elements; None where each stands alone."""
     if feature_mask is None:
-        return [None] * len(values)
+        return [None] * len(leaves.sources)
     if inside is not None:
         raise TypeError("feature_mask is for inputs that are attributed to; an addend.Inside takes labels")
-    if isinstance(feature_mask, list) and not isinstance(inputs, Mapping) and not _is_several(inputs):
+    if isinstance(feature_mask, list) and leaves.is_single:
         feature_mask = (feature_mask,)  # a list of numbers for the only input
     masks = [
         None if mask is None else as_tensor(mask)
-        for mask in _beside("values of feature_mask", feature_mask, inputs, spread=False)
+        for mask in values_beside("values of feature_mask", feature_mask, leaves, spread=False)
     ]
     for mask in masks:
         if mask is not None and ("float" in mask.dtype or "complex" in mask.dtype):
@@ -242,20 +248,9 @@ def _labels(mask: Any, tensor: Any, each_example: bool) -> Tensor:
 # ---- what is returned
 
 
-def _as_given(tensors: Sequence[Optional[Tensor]], inputs: Any, values: Sequence[Any]) -> Any:
-    """Attributions in the structure of the inputs, and of the library that those are of."""
-    converted = [_like(tensor, value) for tensor, value in zip(tensors, values)]
-    if isinstance(inputs, Mapping):
-        return dict(zip(inputs, converted))
-    if isinstance(inputs, (tuple, list)):
-        return type(inputs)(*converted) if hasattr(inputs, "_fields") else type(inputs)(converted)
-    return converted[0]
-
-
 def _first_of(given: Any) -> Any:
     """The first attribution of a structure; None where there is none."""
-    parts = given.values() if isinstance(given, dict) else given if _is_several(given) else [given]
-    return next((part for part in parts if part is not None), None)
+    return next((part for part in _leaves_of(given) if part is not None), None)
 
 
 def _numbers_like(numbers: List[float], attribution: Any) -> Any:

@@ -1,11 +1,10 @@
 """Options that Captum's methods have and `attribute` has not: what it says to them."""
 
-import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any, Dict
 
-from ._source_lines import is_own
+from ._source_lines import level_of_caller
 
 # Options of Captum's methods without which the answer is the same: they are taken, and a warning answers them.
 _NEEDLESS = {
@@ -43,17 +42,7 @@ def own_choices(choices: Mapping) -> Dict[str, Any]:
         if name in _OTHERWISE:
             raise TypeError("attribute() has no option %s: %s" % (name, _OTHERWISE[name]))
         if name in _NEEDLESS:
-            warnings.warn("attribute() needs no %s: %s" % (name, _NEEDLESS[name]), UserWarning, _level_of_caller())
+            warnings.warn("attribute() needs no %s: %s" % (name, _NEEDLESS[name]), UserWarning, level_of_caller())
         else:
             kept[name] = value
     return kept
-
-
-def _level_of_caller() -> int:
-    """How far above the function that warns the caller of this library is."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and is_own(frame):
-        frame = frame.f_back
-        level += 1
-    return level

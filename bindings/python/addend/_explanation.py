@@ -2,10 +2,11 @@
 
 import html
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _native
 from ._handle import Handle
+from ._notes import notes_of_weight
 from ._reasons import Concepts, Reasons, as_concepts
 
 
@@ -23,7 +24,11 @@ class Explanation(Handle):
     A value: it can be compared, copied and pickled.
     """
 
-    __slots__ = ()
+    __slots__ = ("_notes",)
+
+    def __init__(self, capsule: Any, notes: Sequence[str] = ()):
+        super().__init__(capsule)
+        self._notes = list(notes)  # of a run that the native object does not know
 
     @property
     def target(self) -> str:
@@ -112,6 +117,11 @@ class Explanation(Handle):
         """The concepts that moved it the way that they describe, the largest first, as one decision."""
         return Reasons(_native.explanation_reasons(self._handle, as_concepts(concepts)))
 
+    @property
+    def notes(self) -> List[str]:
+        """What a reader has to know of the run that found it, one line each; `print` shows those of weight."""
+        return [*self._notes, *self.to_dict()["report"]["notes"]]
+
     def to_dict(self) -> Dict[str, Any]:
         """All of it."""
         return json.loads(_native.explanation_json(self._handle))
@@ -129,7 +139,7 @@ class Explanation(Handle):
         return hash(self._key())
 
     def __reduce__(self) -> Any:
-        return _read, (_native.explanation_json(self._handle),)
+        return _read, (_native.explanation_json(self._handle), self._notes)
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())
@@ -147,8 +157,11 @@ class Explanation(Handle):
             lines.append("%+14.6g  %d more" % (others, rest))
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
+        notes = notes_of_weight(self.notes)
+        lines += ["NOTE: %s" % note for note in notes]
         parts, gap = self.mass - abs(self.reference), abs(self.value - self.reference)
-        if parts > 0 and not parts < 1e3 * gap:
+        is_told = any(note.startswith("ill-conditioned: ") for note in notes)
+        if parts > 0 and not parts < 1e3 * gap and not is_told:
             lines.append(
                 "WARNING: without their signs these parts come to %s times the difference that they sum to, so that no "
                 "single one means much." % ("%.3g" % (parts / gap) if gap > 0 else "infinitely many")
@@ -168,6 +181,6 @@ class Explanation(Handle):
         return _native.explanation_number(self._handle, number)
 
 
-def _read(record: str) -> Explanation:
+def _read(record: str, notes: Sequence[str] = ()) -> Explanation:
     """What was pickled."""
-    return Explanation(_native.explanation_read(record))
+    return Explanation(_native.explanation_read(record), notes)

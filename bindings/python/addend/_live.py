@@ -28,6 +28,7 @@ from ._modules import named_tensors, unwrapped
 from ._live_tensors import has_parts, live_tensor
 from ._model import as_arguments
 from ._named_parts import placed
+from ._on_baseline import OnBaseline
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
 from ._recorded_call import RecordedCall
@@ -446,10 +447,10 @@ class TracedModel:
         outputs = chosen.pop("outputs", None)
         insides = self._placed(chosen.pop("inside", None), args, kwargs)
         call = _Call(self.model, args, kwargs)
-        verify = chosen.pop("verify_reference", False)
+        on_baseline = OnBaseline().reported() if chosen.pop("verify_reference", False) else None
         request, context = _request_of(chosen)
         trace = self._traced(Trace, call, insides, request, context)
-        output, names = self._run(call, trace, insides, _names_of(outputs), verify)
+        output, names = self._run(call, trace, insides, _names_of(outputs), on_baseline)
         results = trace.results
         assert results is not None
         results.output = map_leaves(
@@ -575,7 +576,7 @@ class TracedModel:
         add_targets(request, **asked)
         trace = self._traced(_PlanTrace, call, (), request, context)
         before = State(self.model)
-        output, _ = self._run(call, trace, (), outputs, True)
+        output, _ = self._run(call, trace, (), outputs, OnBaseline().reported())
         self._require_steady(call, before, output)
         return Plan(trace.found, self.model)
 
@@ -651,22 +652,44 @@ class TracedModel:
         choices = own_choices(choices)
         require_options(choices, self.attribute, (*_OF_ANY, "outputs"))
         inside = choices.pop("inside", self._options.get("inside"))
-        question = Question(inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example)
-        asked = {"targets": question.targets, "at": at, "each_example": each_example}
-        asked.update(every_target=False, operators=False)
+        by_name = _takes_by_name(self.model, inputs, additional_forward_args)
+        question = Question(
+            inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example, by_name
+        )
         own = {**choices, "inside": question.insides()}
-        found, places = self._explain((*question.positional, *question.further), question.named, asked, own)
+        args, kwargs = (*question.positional, *question.further), question.named
+        move = None
+
+        def explain(targets: Any, each_example: bool) -> Tuple[Attribution, Dict[int, int]]:
+            nonlocal move
+            asked = {"targets": targets, "at": at, "each_example": each_example}
+            asked.update(every_target=False, operators=False)
+            on_baseline = OnBaseline() if return_convergence_delta and question.inside is None else None
+            if return_convergence_delta:
+                move = (lambda: None) if on_baseline is None else functools.partial(on_baseline.output, at)
+            return self._explain(args, kwargs, asked, own, on_baseline)
+
+        found, places = question.ask(explain, lambda answer: answer[0].value.shape)
         tensors: List[Any] = []
         if question.inside is None:
-            sources = question.named.values() if question.named else question.positional
-            tensors = [found._results[1 + places[id(source)]] for source in sources]
-        return question.answer(found, tensors, return_convergence_delta)
+            tensors = [found._results[1 + places[id(source)]] for source in question.leaves.sources]
+        return question.answer(found, tensors, move)
 
     def _explain(
-        self, args: Any, kwargs: Any, asked: Dict[str, Any], own: Optional[Dict[str, Any]] = None
+        self,
+        args: Any,
+        kwargs: Any,
+        asked: Dict[str, Any],
+        own: Optional[Dict[str, Any]] = None,
+        on_baseline: Optional[OnBaseline] = None,
     ) -> Tuple[Attribution, Dict[int, int]]:
         """Returns the attribution of `explain`, and for each tensor that was given, by its identity, its place among the
-        inputs that are attributed to. `own`: choices of the call; without it `kwargs` hold them."""
+        inputs that are attributed to.
+
+        Args:
+            own: choices of the call; without it `kwargs` hold them.
+            on_baseline: will be ready to run the model on the baseline.
+        """
         if own is None:
             chosen, kwargs = self._choices(kwargs)
         else:
@@ -679,10 +702,12 @@ class TracedModel:
             return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
         insides = self._placed(chosen.pop("inside", None), args, kwargs)
         verify = chosen.pop("verify_reference", False)
+        if verify or on_baseline is not None:
+            on_baseline = (on_baseline or OnBaseline()).reported(verify)
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_AttributionTrace, call, insides, request, context)
-        output, _ = self._run(call, trace, insides, outputs, verify)
+        output, _ = self._run(call, trace, insides, outputs, on_baseline)
         return Attribution(trace.found, len(insides), call.tensors, output), call.places
 
     def _for_files(self, chosen: Dict[str, Any], taken: Sequence[str]) -> Dict[str, Any]:
@@ -750,17 +775,24 @@ class TracedModel:
         return trace
 
     def _run(
-        self, call: "_Call", trace: Any, insides: Any, outputs: Optional[Sequence[str]], verify: bool
+        self,
+        call: "_Call",
+        trace: Any,
+        insides: Any,
+        outputs: Optional[Sequence[str]],
+        on_baseline: Optional[OnBaseline],
     ) -> Tuple[Any, Dict[str, int]]:
         """Calls the model in the block of a trace: what it returned, and by their places in that the results."""
         arguments = call.arguments_with(trace.inputs)
         first = _copied(arguments) if insides else None
-        before = State(self.model) if insides or verify else None
+        runs_again = on_baseline is not None
+        before = State(self.model) if insides or runs_again else None
         # Copied now: the run may change what the model is given beside its inputs.
-        again = _copied(call.arguments_with([Place(k) for k in range(len(call.given))])) if verify else None
+        again = _copied(call.arguments_with([Place(k) for k in range(len(call.given))])) if runs_again else None
         names: Dict[str, int] = {}
-        if before is not None and verify:
-            trace.on_baseline = self._on_baseline(call, again, before, names)
+        if before is not None and on_baseline is not None:
+            on_baseline.begin(functools.partial(self._outputs_from, before, call, again), names)
+            trace.on_baseline = on_baseline
         try:
             with trace:
                 if before is not None and insides:
@@ -774,21 +806,9 @@ class TracedModel:
             if not str(error).startswith(_APART):
                 raise
             raise FailedPrecondition(self._apart(call, str(error))) from error
-        if before is not None and verify:
+        if before is not None and on_baseline is not None:
             self._require_repeatable(trace, call, again, before, output)
         return output, names
-
-    def _on_baseline(
-        self, call: "_Call", arguments: Any, before: State, names: Dict[str, int]
-    ) -> Callable[[List[Any]], Dict[str, Any]]:
-        """What runs the plain model on baselines in the place of the inputs, from the state `before`, and gives those of
-        its outputs that are in `names`."""
-
-        def run(baselines: List[Any]) -> Dict[str, Any]:
-            found = self._outputs_from(before, call, arguments, baselines)
-            return {name: found[name] for name in names if name in found}
-
-        return run
 
     def _outputs_from(self, before: State, call: "_Call", arguments: Any, inputs: List[Any]) -> Dict[str, Any]:
         """What the plain model returns where it begins in the state `before`, by their places. The model is left in the
@@ -1269,6 +1289,29 @@ def _parameters_of(model: Any) -> Set[str]:
         return set(inspect.signature(getattr(model, "forward", model)).parameters)
     except (TypeError, ValueError):
         return set()
+
+
+def _takes_by_name(model: Any, inputs: Any, further: Any) -> bool:
+    """Whether inputs are a mapping that the model takes by the names of its arguments, and not as one argument."""
+    if not isinstance(inputs, Mapping):
+        return False
+    if isinstance(model, Methods):
+        return True
+    more = further if isinstance(further, (tuple, list)) else () if further is None else (further,)
+    try:
+        signature = inspect.signature(getattr(model, "forward", model))
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*more, **inputs)
+        return True
+    except TypeError:
+        pass
+    try:
+        signature.bind(inputs, *more)
+        return False
+    except TypeError:
+        return True  # the model says itself what is wrong
 
 
 def _bound(model: Any, args: Any, kwargs: Any) -> Dict[str, Any]:

@@ -10,6 +10,7 @@ from ._arguments import add_arguments
 from ._attribution import Attribution, add_targets
 from ._cancellation import Cancellation
 from ._captum import Question
+from ._captum_inputs import baselines_of
 from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import Context, as_context, require_options
@@ -22,6 +23,7 @@ from ._plan import Plan
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._reasons import Concepts, Interactions, as_concepts
 from ._results import Results
+from ._tensor import Tensor
 
 
 class Model(Handle):
@@ -283,31 +285,58 @@ class Model(Handle):
         """
         policy = own_choices(policy)
         require_options(policy, self.attribute)
+        names = self.input_names
+        by_name = isinstance(inputs, Mapping) and (len(names) != 1 or bool(set(names) & set(inputs)))
         question = Question(
-            inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example
+            inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example, by_name
         )
         if question.named and question.further:
             raise TypeError("inputs are a dict, so plain ones are named in it too: as addend.Input(value)")
-        arguments = (question.named,) if question.named else (*question.positional, *question.further)
-        found = self.explain(
-            *arguments,
-            inside=question.insides(),
-            targets=question.targets,
-            at=at,
-            outputs=outputs,
-            each_example=each_example,
-            memory=memory,
-            keep_references=keep_references,
-            verify_reference=verify_reference,
-            cancellation=cancellation,
-            context=context,
-            **policy,
-        )
-        tensors: List[Any] = found.inputs
+
+        def explain(targets: Any, each_example: bool) -> Attribution:
+            return self.explain(
+                *self._arguments(question, question.leaves.sources),
+                inside=question.insides(),
+                targets=targets,
+                at=at,
+                outputs=outputs,
+                each_example=each_example,
+                memory=memory,
+                keep_references=keep_references,
+                verify_reference=verify_reference,
+                cancellation=cancellation,
+                context=context,
+                **policy,
+            )
+
+        found = question.ask(explain, lambda answer: answer.value.shape)
+        sources = question.leaves.sources
         if question.named:
-            by_name = dict(zip((name for name in self.input_names if name in question.named), tensors))
-            tensors = [by_name[name] for name in question.named]
-        return question.answer(found, tensors, return_convergence_delta)
+            sources = question.leaves.sources_in(names)
+        by_source = dict(zip(map(id, sources), found.inputs))
+        tensors: List[Any] = [by_source.get(id(source)) for source in question.leaves.sources]
+        move = functools.partial(self._on_baseline, question, at, outputs) if return_convergence_delta else None
+        return question.answer(found, tensors, move)
+
+    def _arguments(self, question: Question, tensors: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of `explain` or `run` that ask a question, with these in the places of its tensors."""
+        given = question.leaves.given(tensors)
+        if question.named:
+            return (given,)
+        arguments = (*((given,) if question.leaves.is_single else given), *question.further)
+        if len(arguments) == 1 and isinstance(arguments[0], Mapping):
+            return ({self.input_names[0]: arguments[0]},)  # alone it would be taken for arguments by name
+        return arguments
+
+    def _on_baseline(self, question: Question, at: Optional[str], outputs: Union[str, Sequence[str]]) -> Optional[Tensor]:
+        """What the plain model gives on the baselines for the tensor that is explained; None where no run gives that."""
+        if question.inside is not None or any(source.has_several_baselines for source in question.leaves.sources):
+            return None
+        results = self.run(*self._arguments(question, baselines_of(question.leaves.sources)))
+        names = results.names
+        first = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        name = at or (first[0] if first else next((name for name in names if _holds_numbers(results[name])), None))
+        return results[name] if name in names else None
 
     def record(
         self,
@@ -474,6 +503,10 @@ def add_outputs(request: Any, outputs: Union[str, Sequence[str]]) -> None:
 def as_arguments(example: Any) -> Sequence[Any]:
     """One example among others: a tuple or list of what a model is given, or the only input."""
     return example if isinstance(example, (tuple, list)) else (example,)
+
+
+def _holds_numbers(result: Any) -> bool:
+    return isinstance(result, Tensor) and ("float" in result.dtype or "complex" in result.dtype)
 
 
 def _is_output(name: Optional[str]) -> bool:

@@ -56,6 +56,16 @@ def is_own(frame: types.FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_HERE)
 
 
+def level_of_caller() -> int:
+    """How far above the function that warns, which calls this, the caller of this library is: a `stacklevel`."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_own(frame):
+        frame = frame.f_back
+        level += 1
+    return level
+
+
 def _describe(frame: types.FrameType) -> SourceLine:
     code = frame.f_code
     number = frame.f_lineno or 0

@@ -1,15 +1,26 @@
 """`attribute` means what Captum means by the same names."""
 
 import collections
+import contextlib
+import copy
 import io
+import os
+import pickle
+import sys
+import tempfile
 import unittest
 import warnings
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 import torch
 from torch import nn
 
 import addend
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import formulas  # noqa: E402
 
 
 def file_of(network, *args):
@@ -243,6 +254,384 @@ class CaptumTest(unittest.TestCase):
             expected = model.attribute((left, right), (0.5, None), target=1)
             self.assertEqual(list(found), ["right", "left"])
             self.assertTrue(torch.equal(found["left"], expected[0]) and torch.equal(found["right"], expected[1]))
+
+
+class Masked(nn.Module):
+    """The mean of the embeddings that are no padding: NaN where all is padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(9, 4), nn.Linear(4, 2)
+
+    def forward(self, ids):
+        keep = (ids != 0).unsqueeze(-1).float()
+        return self.head((self.embedding(ids) * keep).sum(1) / keep.sum(1))
+
+
+class Where(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(3, 2), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return torch.where(x[:, :1] > 0, self.one(x), 10 + self.other(x))
+
+
+class If(Where):
+    def forward(self, x):
+        return self.one(x) if x[0, 0] > 0 else 10 + self.other(x)
+
+
+class Constant(Where):
+    """Has a branch on which nothing depends on the input."""
+
+    def forward(self, x):
+        return self.one(x) if x[0, 0] > 0 else torch.tensor([[3.0, 4.0]])
+
+
+class Harmonic(nn.Module):
+    def forward(self, x):
+        return 3 / (1 / x).sum(1, keepdim=True).expand(-1, 2)
+
+
+@contextlib.contextmanager
+def told():
+    """The warnings of Addend in a block, each time that one is issued."""
+    notes = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes += [str(one.message) for one in caught if issubclass(one.category, addend.AddendWarning)]
+
+
+class NotesTest(unittest.TestCase):
+    """What the run says of its numbers is heard by whoever asks for them by `attribute`."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.x, self.baseline = torch.tensor([[1.3, 2.0, 3.0]]), torch.tensor([[-1.0, 0.0, 0.0]])
+
+    def expect(self, network, model, x, baseline, beginning, **options):
+        """A warning that begins so, and a delta from the outputs of the network itself."""
+        with told() as notes:
+            found, delta = model.attribute(x, baseline, 1, return_convergence_delta=True, **options)
+        self.assertTrue([note for note in notes if note.startswith(beginning)], notes)
+        with torch.no_grad():
+            moved = network(x) - network(baseline.expand(x.shape))
+        torch.testing.assert_close(delta, found.flatten(1).sum(1) - moved[:, 1], rtol=1e-4, atol=1e-5, equal_nan=True)
+        return delta
+
+    def test_conditions_that_are_others_on_the_baseline(self):
+        conditions = "conditions or indices depend on the input"
+        for network, x, baseline, beginning in (
+            (Where(), self.x, self.baseline, conditions),
+            (If(), self.x, self.baseline, "the model reads numbers that depend on the input"),
+            (Constant(), self.x, self.baseline, "the model reads numbers that depend on the input"),
+            (Harmonic(), self.x, 0 * self.baseline, "not finite on the baseline"),
+            (Masked(), torch.tensor([[3, 5, 0, 0]]), torch.zeros(1, 4, dtype=torch.long), conditions),
+        ):
+            with self.subTest(type(network).__name__):
+                delta = self.expect(network, addend.compile(network), x, baseline, beginning)
+                self.assertFalse(delta.abs().max() < 0.1)
+                if not isinstance(network, If) and not isinstance(network, Constant):  # which a trace would not show
+                    self.expect(network, file_of(network, x), x, baseline, beginning)
+                scripted = io.BytesIO()
+                torch.jit.save(torch.jit.script(network), scripted)
+                self.expect(network, addend.load_model(scripted.getvalue()), x, baseline, beginning)
+
+    def test_a_run_on_the_baseline_is_told(self):
+        network = Where()
+        for model in (addend.compile(network), file_of(network, self.x)):
+            with told() as notes:
+                model.attribute(self.x, self.baseline, 1, verify_reference=True)
+            self.assertIn("the reference is not what the model gives on the baseline: ", notes[0])
+
+    def test_rows_that_influence_each_other(self):
+        torch.manual_seed(1)
+        rows = torch.rand(5, 3)
+        network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)).train()
+        before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+        with told() as notes:
+            _, delta = addend.attribute(network, rows, 0.0, 1, return_convergence_delta=True)
+        self.assertIn("the examples influence each other: aten::batch_norm", notes[0])
+        self.assertIn("Put the model into evaluation mode", notes[0])
+        self.assertGreater(delta.abs().max(), 0.1)
+        # A plain run follows the batch once, and so did this.
+        once = nn.Sequential(*map(copy.deepcopy, network))
+        once.load_state_dict(before)
+        once(rows)
+        torch.testing.assert_close(network.state_dict(), once.state_dict())
+        for function in (lambda x: (x / x.abs().max()).sum(1), lambda x: x.cumsum(0).sum(1)):
+            with told() as notes:
+                addend.attribute(function, rows, 0.25)
+            self.assertIn("the examples influence each other", notes[0])
+
+    def test_numbers_that_are_none(self):
+        network = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2))
+        x = torch.tensor([[1.0, float("nan"), 2.0]])
+        self.expect(network, addend.compile(network), x, torch.zeros(1, 3), "an input holds NaN or infinity, first at [0, 1]")
+
+    def test_a_run_of_which_all_is_right_is_silent(self):
+        network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+        same = Where()
+        for model in (addend.compile(network), file_of(network, self.x), addend.compile(same), file_of(same, self.x)):
+            with told() as notes:
+                _, delta = model.attribute(self.x, abs(self.baseline), 1, return_convergence_delta=True)
+                model.attribute(self.x, abs(self.baseline), 1, verify_reference=True)
+            self.assertEqual(notes, [])
+            self.assertLess(delta.abs().max(), 1e-6)
+
+    def test_a_place_of_a_program_is_told_once(self):
+        network = nn.Sequential(nn.Linear(3, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 2))
+        model = addend.compile(network, nonlinearity="gradient")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for row in torch.randn(6, 1, 3):
+                model.attribute(row, 0.5, 1)
+            self.assertEqual(len({str(one.message).split(":")[0] for one in caught}), len(caught))
+            first = len(caught)
+            for row in torch.randn(6, 1, 3):
+                model.attribute(row, 0.5, 1)
+        self.assertGreater(first, 0)
+        self.assertGreater(len(caught), first)
+        self.assertEqual({one.filename for one in caught}, {__file__})
+        self.assertEqual({one.category for one in caught}, {addend.AddendWarning})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", addend.AddendWarning)
+            with self.assertRaisesRegex(addend.AddendWarning, "conditions or indices"):
+                addend.attribute(Where(), self.x, self.baseline, 1)
+
+    def test_the_model_runs_on_the_baseline_where_provenance_does_not_know(self):
+        for network, options, calls in (
+            # Where it gives something else there, it runs on the input again, to know that two runs are one.
+            (nn.Linear(3, 2), {}, 1), (Where(), {}, 2), (Where(), {"verify_reference": True}, 3),
+        ):
+            seen = []
+            hook = network.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].clone()))
+            with told():
+                addend.attribute(network, self.x, self.baseline, 1, return_convergence_delta=True, **options)
+            self.assertEqual(len(seen), calls)
+            if calls > 1:
+                torch.testing.assert_close(seen[1], self.baseline)
+            hook.remove()
+
+    def test_the_run_on_the_baseline_sees_the_same_draws(self):
+        def noisy(x):
+            return torch.where(x[:, :1] > 0, x, 10 + 3 * x) * torch.rand(3)
+
+        torch.manual_seed(5)
+        factor = torch.rand(3)
+        after = torch.rand(1)
+        torch.manual_seed(5)
+        with told() as notes:
+            found, delta = addend.attribute(noisy, self.x, self.baseline, 1, return_convergence_delta=True)
+        self.assertEqual(torch.rand(1), after)
+        self.assertIn("random numbers are drawn", " ".join(notes))
+        moved = (self.x[0, 1] - (10 + 3 * self.baseline[0, 1])) * factor[1]
+        torch.testing.assert_close(delta, (found.sum() - moved).reshape(1))
+
+    def test_words_and_other_targets_have_the_same_delta(self):
+        network, rows = Where(), torch.tensor([[-1.0, 0.5, 2.0], [-3.0, 1.5, 0.0]])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.npy")
+            np.save(path, rows.numpy())
+            with torch.no_grad():
+                start, end = network(rows.mean(0, keepdim=True)), network(self.x)
+            for model in (addend.compile(network), file_of(network, self.x)):
+                for target, move in (
+                    ("1-0", (end - start)[0] @ torch.tensor([-1.0, 1.0])),
+                    ("log_probability:0", (end.log_softmax(1) - start.log_softmax(1))[0, 0]),
+                    ("top1", (end - start)[0, end.argmax()]),
+                ):
+                    with told():
+                        found, delta = model.attribute(
+                            self.x, "mean:" + path, target, return_convergence_delta=True, preset="faithful"
+                        )
+                    torch.testing.assert_close(delta, (found.sum() - move).reshape(1), rtol=1e-4, atol=1e-5)
+
+    def test_a_delta_from_a_reference_says_so(self):
+        network = nn.Sequential(Where(), nn.Linear(2, 2))
+        with told() as notes:
+            addend.attribute(network, self.x, self.baseline, 1, at="0", return_convergence_delta=True)
+        self.assertIn("the delta is measured from the reference", notes[-1])
+
+    def test_explanations_show_their_notes(self):
+        model = addend.compile(Where())
+        split = addend.Input(self.x, dims=1, baseline=self.baseline)
+        results = model.decompose(split)
+        beginning = "conditions or indices depend on the input"
+        for explanation in (model.explain(split, targets=1)[0], results.explain("1"), results[0].explain("1")):
+            for one in (explanation, pickle.loads(pickle.dumps(explanation)), copy.copy(explanation)):
+                self.assertEqual(len([note for note in one.notes if note.startswith(beginning)]), 1)
+                self.assertIn("preset auto: faithful, because a baseline was given", one.notes)
+                self.assertIn("NOTE: " + beginning, str(one))
+                self.assertNotIn("preset auto", str(one))
+        quiet = addend.compile(nn.Linear(3, 2)).explain(split, targets=1)[0]
+        self.assertNotIn("NOTE", str(quiet))
+
+
+class BaselinesTest(unittest.TestCase):
+    """Without baselines attributions begin at zero, as Captum's do."""
+
+    def test_integrated_gradients_from_zero(self):
+        torch.manual_seed(1)
+        network = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3))
+        x = torch.randn(2, 4)
+        wide = copy.deepcopy(network).double()
+        expected = torch.stack([formulas.integrated_gradients(wide, row[None], 0 * row[None], 1, 400) for row in x.double()])
+        for model in (addend.compile(network), file_of(network, x)):
+            with told() as notes:
+                found, delta = model.attribute(x, target=1, return_convergence_delta=True)
+            self.assertEqual(notes, [])
+            self.assertLess(delta.abs().max(), 1e-5)
+            self.assertTrue(torch.equal(found, model.attribute(x, 0, target=1)))
+            apart = [
+                (model.attribute(x, target=1, segments=count).double() - expected).abs().max() for count in (1, 16, 256)
+            ]
+            self.assertLess(apart[2], 3e-3)
+            self.assertLess(apart[2], apart[1] / 8)
+            self.assertLess(apart[1], apart[0])
+
+    def test_ids_have_no_zero(self):
+        network = nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(9, 2))
+        ids = torch.tensor([[1, 2, 3]])
+        for model in (addend.compile(network), file_of(network, ids)):
+            with told() as notes:
+                model.attribute(ids, target=1)
+            self.assertRegex(notes[0], "^no baseline was given: token 0 for ")
+            with told() as notes:
+                model.attribute(ids, 0, target=1)
+            self.assertEqual(notes, [])
+
+    def test_an_input_has_its_own(self):
+        x = torch.tensor([[1.0, 2, 3]])
+        square = addend.compile(lambda x: (x * x).sum(1))
+        own = addend.Input(x, dims=1, baseline=1)
+        self.assertEqual(square.attribute(own).tolist(), [[0, 3, 8]])
+        self.assertEqual(square.attribute(addend.Input(x, dims=1), 1).tolist(), [[0, 3, 8]])
+        self.assertEqual(square.attribute(addend.Input(x, dims=1)).tolist(), [[1, 4, 9]])
+        with self.assertRaisesRegex(TypeError, "an addend.Input that has its own"):
+            square.attribute(own, 0)
+
+    def test_inside_a_model_it_is_not_what_captum_takes(self):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+        with told() as notes:
+            addend.attribute(network, torch.rand(1, 3), target=1, inside=addend.Inside("1"))
+        self.assertRegex(notes[0], "^no baseline was given: zero for 1, inside the model")
+        with told() as notes:
+            addend.attribute(network, torch.rand(1, 3), target=1, inside=addend.Inside("1", baseline=0))
+        self.assertEqual(notes, [])
+
+
+class Nested(nn.Module):
+    def forward(self, first: Tuple[torch.Tensor, torch.Tensor], second: Dict[str, torch.Tensor]):
+        return (first[0] + 2 * first[1] + 3 * second["x"]).sum(1)
+
+
+class Named(nn.Module):
+    def forward(self, both: Dict[str, torch.Tensor]):
+        return (both["x"] + 2 * both["y"]).sum(1)
+
+
+class Optionals(nn.Module):
+    def forward(self, x, extra: Optional[torch.Tensor] = None, mask: Optional[torch.Tensor] = None):
+        y = x.sum(1)
+        if extra is not None:
+            y = y + extra.sum(1)
+        if mask is not None:
+            y = y * mask[:, 0]
+        return y
+
+
+def scripted(network):
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(network), file)
+    return addend.load_model(file.getvalue())
+
+
+class StructuresTest(unittest.TestCase):
+    """Inputs and outputs of other shapes than one row for each example of each tensor."""
+
+    def setUp(self):
+        torch.manual_seed(2)
+        self.a, self.b, self.c = torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 3)
+
+    def test_tuples_and_dicts(self):
+        for model in (addend.compile(Nested()), scripted(Nested())):
+            (one, two), named = model.attribute(((self.a, self.b), {"x": self.c}))
+            for found, factor, value in ((one, 1, self.a), (two, 2, self.b), (named["x"], 3, self.c)):
+                torch.testing.assert_close(found, factor * value)
+            baselines = ((self.b, None), {"x": 0.5})
+            (one, two), named = model.attribute(((self.a, self.b), {"x": self.c}), baselines)
+            for found, expected in ((one, self.a - self.b), (two, 2 * self.b), (named["x"], 3 * (self.c - 0.5))):
+                torch.testing.assert_close(found, expected)
+            (one, two), named = model.attribute(((self.a, self.b), {"x": self.c}), (0.5, 0.25))
+            for found, expected in ((one, self.a - 0.5), (two, 2 * (self.b - 0.5)), (named["x"], 3 * (self.c - 0.25))):
+                torch.testing.assert_close(found, expected)
+            by_name = model.attribute({"second": {"x": self.c}, "first": (self.a, self.b)})
+            torch.testing.assert_close(by_name["second"]["x"], 3 * self.c)
+            torch.testing.assert_close(by_name["first"][1], 2 * self.b)
+            masks = ((torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])), {"x": torch.tensor([2, 2, 2])})
+            (one, two), named = model.attribute(((self.a, self.b), {"x": self.c}), feature_mask=masks)
+            torch.testing.assert_close(one[:, 0], self.a[:, 0] + self.a[:, 1] + 2 * self.b[:, 0])
+            torch.testing.assert_close(named["x"], 3 * self.c.sum(1, keepdim=True).expand(2, 3))
+            for baselines, message in (
+                (((0.5,), 0), "there are 1 baselines for 2 inputs"),
+                ((0, {"z": 0}), "there are baselines for z, which are no inputs"),
+                ((0, (0,)), "inputs are a dict, so several baselines are one too"),
+                (({"x": 0}, 0), "in the structure of the inputs"),
+            ):
+                with self.assertRaisesRegex((TypeError, ValueError), message):
+                    model.attribute(((self.a, self.b), {"x": self.c}), baselines)
+
+    def test_a_dict_that_is_one_argument(self):
+        for model in (addend.compile(Named()), scripted(Named())):
+            for found in (
+                model.attribute({"x": self.a, "y": self.b}),
+                model.attribute({"both": {"x": self.a, "y": self.b}})["both"],
+                model.attribute(({"x": self.a, "y": self.b},))[0],
+            ):
+                torch.testing.assert_close([found["x"], found["y"]], [self.a, 2 * self.b])
+
+    def test_none_and_plain_values(self):
+        for model in (addend.compile(Optionals()), scripted(Optionals())):
+            one, none, mask = model.attribute((self.a, None, self.b[:, :1]), nonlinearity="gradient")
+            self.assertIsNone(none)
+            with torch.no_grad():
+                value = self.a.sum(1) * self.b[:, 0]
+            torch.testing.assert_close(one.sum(1) + mask[:, 0], value)
+        power = addend.attribute(lambda x, exponent: (x**exponent).sum(1), (self.a, 2))
+        torch.testing.assert_close(power, (self.a**2, None))
+        with self.assertRaisesRegex(TypeError, "none of the inputs is a tensor"):
+            addend.attribute(lambda x: x, (None, 3))
+
+    def test_outputs_of_one_number(self):
+        for model in (addend.compile(lambda x: (x**2).sum()), file_of(Squares(), self.a)):
+            found, delta = model.attribute(self.a, return_convergence_delta=True)
+            torch.testing.assert_close(found, self.a**2)
+            self.assertEqual(delta.shape, (1,))
+            self.assertLess(delta.abs().max(), 1e-6)
+        with self.assertRaisesRegex(ValueError, "output, as of a node of a graph, target is its whole index, a tuple"):
+            addend.attribute(lambda x: x.t() @ x, self.a)
+
+    def test_one_node_of_a_graph(self):
+        edges = torch.tensor([[0.0, 1], [1, 0.5]])
+        weight = torch.rand(3, 4)
+
+        def graph(x):
+            return edges @ x @ weight
+
+        found, delta = addend.attribute(graph, self.a, target=(1, 2), return_convergence_delta=True)
+        torch.testing.assert_close(found, edges[1][:, None] * self.a * weight[:, 2])
+        self.assertLess(delta.abs().max(), 1e-6)
+        with self.assertRaisesRegex(addend.InvalidArgument, "target 5,2 does not fit"):
+            addend.attribute(graph, self.a, target=(5, 2))
+
+
+class Squares(nn.Module):
+    def forward(self, x):
+        return (x**2).sum()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+"""What attributions miss of the move of the model, as Captum's convergence delta says it."""
+
+import math
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from ._attribution import Attribution
+from ._call import call
+from ._composition import Composition
+from ._tensor import Tensor, as_tensor
+
+# What the explained tensor is on the baseline, from a run of the plain model; None where no run gives it.
+Move = Callable[[], Optional[Any]]
+
+_UNKNOWN = (
+    "the delta is measured from the reference, which is not known to be what the model gives on the baseline (%s), and no "
+    "run of the model gives that: %s"
+)
+_NO_RUN = "what is explained or attributed to is inside the model, or there are several baselines"
+
+
+def deltas(
+    found: Attribution, tensors: Sequence[Optional[Tensor]], on_baseline: Move
+) -> Tuple[List[float], List[str]]:
+    """By target the sum of attributions minus (value - what the model gives on the baseline), and what is to be noted of
+    that. The model runs on the baseline where provenance does not know that the reference is just that.
+
+    Args:
+        tensors: the attributions, whose first dimension counts targets; None for plain inputs.
+        on_baseline: what runs it.
+    """
+    explained = list(found)
+    starts = [one.reference for one in explained]
+    report = found.report
+    notes: List[str] = []
+    if report["reference_is_model_on_baseline"] != "yes":
+        own = on_baseline()
+        if own is not None:
+            starts = _numbers_of(as_tensor(own), found)
+        else:
+            notes.append(_UNKNOWN % (report["reference_reason"] or "nothing says so", _NO_RUN))
+    sums = [0.0] * len(explained)
+    for tensor in tensors:
+        if tensor is not None:
+            sums = [a + b for a, b in zip(sums, _sums(tensor))]
+    return [total - (one.value - start) for total, one, start in zip(sums, explained, starts)], notes
+
+
+def _sums(tensor: Tensor) -> List[float]:
+    """The sum of each example or target."""
+    rows = call("aten::reshape", tensor.to("float64"), [tensor.shape[0], math.prod(tensor.shape[1:])])
+    return call("aten::sum.dim_IntList", rows, [1]).tolist()
+
+
+def _numbers_of(output: Tensor, found: Attribution) -> List[float]:
+    """The targets' numbers of another output; NaN where it is of another shape, so that it has none of them."""
+    if tuple(output.shape) != tuple(found.value.shape):
+        return [math.nan] * len(found)
+    whole = Composition(call("aten::unsqueeze", output, 0))
+    return [whole.explain(one.to_dict()["targets"][0]["target"]).value for one in found]
