@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 from ._attribution import Attribution
 from ._call import call
 from ._captum_inputs import Leaves, values_beside
-from ._convergence_delta import Move, deltas
+from ._convergence_delta import OnBaseline, deltas
 from ._errors import InvalidArgument
 from ._input import Input, Inside, as_insides, one_or_list
 from ._notes import warn_of
@@ -18,8 +18,8 @@ from ._tensor import Tensor, as_tensor
 _Found = TypeVar("_Found")
 _WHOLE = "; for one number of the whole output, as of a node of a graph, target is its whole index, a tuple"
 _ASSUMED_INSIDE = (
-    "no baseline was given: zero for %s, inside the model; what Captum takes there is what the model gives for inputs of zero: "
-    "addend.Inside(SELECTOR, baseline=...) takes that"
+    "no baseline was given: zero for %s, inside the model. Captum takes what the model gives there for inputs of zero, "
+    "which addend.Inside(SELECTOR, baseline=...) takes too"
 )
 
 
@@ -89,15 +89,13 @@ class Question:
             self.each_example, self._one_number = False, True
             return found
 
-    def answer(
-        self, found: Attribution, tensors: Sequence[Optional[Tensor]], move: Optional[Move]
-    ) -> Any:
-        """What `attribute` returns. Warns of the notes of weight.
+    def answer(self, found: Attribution, tensors: Sequence[Optional[Tensor]], on_baseline: Optional[OnBaseline]) -> Any:
+        """What `attribute` returns. It warns of the notes of weight.
 
         Args:
             found: the attribution of this question.
             tensors: what it has for each split input, in their order.
-            move: what the attributions should sum to, where their delta is returned too.
+            on_baseline: what runs the model on the baseline, where the delta is returned too.
         """
         if self._target is None and not self._one_number:
             _require_one(found.value.shape, self.each_example)
@@ -113,10 +111,10 @@ class Question:
             given: Any = self.leaves.answered([_like(*pair) for pair in zip(tensors, self.leaves.values)])
         else:
             given = self._answered_inside(tensors)
-        if move is None:
+        if on_baseline is None:
             warn_of(notes)
             return given
-        numbers, doubts = deltas(found, sums, move)
+        numbers, doubts = deltas(found, sums, on_baseline)
         warn_of([*notes, *doubts])
         return given, _numbers_like(numbers, _first_of(given))
 

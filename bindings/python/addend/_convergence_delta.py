@@ -9,20 +9,19 @@ from ._composition import Composition
 from ._tensor import Tensor, as_tensor
 
 # What the explained tensor is on the baseline, from a run of the plain model; None where no run gives it.
-Move = Callable[[], Optional[Any]]
+OnBaseline = Callable[[], Optional[Any]]
 
 _UNKNOWN = (
-    "the delta is measured from the reference, which is not known to be what the model gives on the baseline (%s), and no "
-    "run of the model gives that: %s"
+    "the delta is measured from the reference, which is not known to be what the model gives on the baseline%s; no run of "
+    "the model gives that where what is explained or attributed to is inside it, or where there are several baselines"
 )
-_NO_RUN = "what is explained or attributed to is inside the model, or there are several baselines"
 
 
 def deltas(
-    found: Attribution, tensors: Sequence[Optional[Tensor]], on_baseline: Move
+    found: Attribution, tensors: Sequence[Optional[Tensor]], on_baseline: OnBaseline
 ) -> Tuple[List[float], List[str]]:
-    """By target the sum of attributions minus (value - what the model gives on the baseline), and what is to be noted of
-    that. The model runs on the baseline where provenance does not know that the reference is just that.
+    """By target the sum of attributions minus (value - what the model gives on the baseline), and notes on that. The
+    model runs on the baseline where provenance does not know that the reference is just that.
 
     Args:
         tensors: the attributions, whose first dimension counts targets; None for plain inputs.
@@ -37,7 +36,8 @@ def deltas(
         if own is not None:
             starts = _numbers_of(as_tensor(own), found)
         else:
-            notes.append(_UNKNOWN % (report["reference_reason"] or "nothing says so", _NO_RUN))
+            reason = report["reference_reason"]
+            notes.append(_UNKNOWN % (reason and " (%s)" % reason))
     sums = [0.0] * len(explained)
     for tensor in tensors:
         if tensor is not None:

@@ -658,22 +658,20 @@ class TracedModel:
         )
         own = {**choices, "inside": question.insides()}
         args, kwargs = (*question.positional, *question.further), question.named
-        move = None
+        on_baseline: Optional[OnBaseline] = None
 
         def explain(targets: Any, each_example: bool) -> Tuple[Attribution, Dict[int, int]]:
-            nonlocal move
+            nonlocal on_baseline
             asked = {"targets": targets, "at": at, "each_example": each_example}
             asked.update(every_target=False, operators=False)
-            on_baseline = OnBaseline() if return_convergence_delta and question.inside is None else None
-            if return_convergence_delta:
-                move = (lambda: None) if on_baseline is None else functools.partial(on_baseline.output, at)
+            on_baseline = OnBaseline() if return_convergence_delta else None
             return self._explain(args, kwargs, asked, own, on_baseline)
 
         found, places = question.ask(explain, lambda answer: answer[0].value.shape)
         tensors: List[Any] = []
         if question.inside is None:
             tensors = [found._results[1 + places[id(source)]] for source in question.leaves.sources]
-        return question.answer(found, tensors, move)
+        return question.answer(found, tensors, on_baseline and functools.partial(on_baseline.output, at))
 
     def _explain(
         self,
@@ -701,9 +699,10 @@ class TracedModel:
             options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
             return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
         insides = self._placed(chosen.pop("inside", None), args, kwargs)
-        verify = chosen.pop("verify_reference", False)
-        if verify or on_baseline is not None:
-            on_baseline = (on_baseline or OnBaseline()).reported(verify)
+        if chosen.pop("verify_reference", False):
+            on_baseline = (on_baseline or OnBaseline()).reported()
+        elif insides:
+            on_baseline = None  # no argument of the model holds the baseline
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_AttributionTrace, call, insides, request, context)
@@ -785,10 +784,11 @@ class TracedModel:
         """Calls the model in the block of a trace: what it returned, and by their places in that the results."""
         arguments = call.arguments_with(trace.inputs)
         first = _copied(arguments) if insides else None
-        runs_again = on_baseline is not None
-        before = State(self.model) if insides or runs_again else None
+        before = State(self.model) if insides or on_baseline is not None else None
         # Copied now: the run may change what the model is given beside its inputs.
-        again = _copied(call.arguments_with([Place(k) for k in range(len(call.given))])) if runs_again else None
+        again = None
+        if on_baseline is not None:
+            again = _copied(call.arguments_with([Place(k) for k in range(len(call.given))]))
         names: Dict[str, int] = {}
         if before is not None and on_baseline is not None:
             on_baseline.begin(functools.partial(self._outputs_from, before, call, again), names)

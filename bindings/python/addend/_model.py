@@ -254,14 +254,17 @@ class Model(Handle):
         """What each element of the inputs gave to the target, with the arguments of Captum and their meaning.
 
         Args:
-            inputs: a tensor, or a tuple, list or dict (by name) of them. Their first dimension counts examples.
+            inputs: a tensor, or a tuple, list or dict (by name) of them, on any depth that the model takes, where None,
+                numbers and text may stand too. Their first dimension counts examples.
             baselines: what means "nothing": a tensor that broadcasts to the input, or a number, or one for each input
-                in the same structure. Zero unless given.
+                in the same structure. Unless given, zero for floats, and for ids token 0, of which a warning tells.
             target: which element of each example's output: a number, a tuple for outputs of more dimensions, or a list
                 or tensor with one of these for each example; text such as ``"7-2"`` is the seventh minus the second, and
-                ``"top1"`` the largest. May be left out where the output has one element for each example.
+                ``"top1"`` the largest. May be left out where the output has one element for each example, or only one.
+                A tuple that is the index in the whole output explains that one number, as of a node of a graph.
             additional_forward_args: further inputs that nothing is attributed to: a tensor, or a tuple of them.
-            return_convergence_delta: also returns the sum of attributions minus the difference that they explain.
+            return_convergence_delta: also returns the sum of attributions minus the difference that they explain, for
+                which the model runs on the baseline where its output there is not known otherwise.
             feature_mask: integers that broadcast to the input, the number of each element's group (or one for each
                 input, in the same structure, a number being the same group in all of them). The attribution of every
                 element is then the sum of its group's in this example.
@@ -280,8 +283,11 @@ class Model(Handle):
 
         Returns:
             Attributions in the structure of the inputs, or of `inside`, each of the shape of its input and of the same
-            library. With `return_convergence_delta` a tuple of these and of one number for each target: sum of
-            attributions - (value - reference), which is minus the leftover.
+            library; None in the place of what is no tensor. With `return_convergence_delta` a tuple of these and of one
+            number for each target: sum of attributions - (model(inputs) - model(baselines)).
+
+        Warns:
+            AddendWarning: the numbers do not mean what they seem to; see `Attribution.notes`.
         """
         policy = own_choices(policy)
         require_options(policy, self.attribute)
@@ -315,8 +321,8 @@ class Model(Handle):
             sources = question.leaves.sources_in(names)
         by_source = dict(zip(map(id, sources), found.inputs))
         tensors: List[Any] = [by_source.get(id(source)) for source in question.leaves.sources]
-        move = functools.partial(self._on_baseline, question, at, outputs) if return_convergence_delta else None
-        return question.answer(found, tensors, move)
+        on_baseline = functools.partial(self._on_baseline, question, at, outputs)
+        return question.answer(found, tensors, on_baseline if return_convergence_delta else None)
 
     def _arguments(self, question: Question, tensors: Sequence[Any]) -> Sequence[Any]:
         """The arguments of `explain` or `run` that ask a question, with these in the places of its tensors."""
@@ -328,7 +334,9 @@ class Model(Handle):
             return ({self.input_names[0]: arguments[0]},)  # alone it would be taken for arguments by name
         return arguments
 
-    def _on_baseline(self, question: Question, at: Optional[str], outputs: Union[str, Sequence[str]]) -> Optional[Tensor]:
+    def _on_baseline(
+        self, question: Question, at: Optional[str], outputs: Union[str, Sequence[str]]
+    ) -> Optional[Tensor]:
         """What the plain model gives on the baselines for the tensor that is explained; None where no run gives that."""
         if question.inside is not None or any(source.has_several_baselines for source in question.leaves.sources):
             return None

@@ -6,9 +6,9 @@ from typing import Iterable, List
 
 from ._source_lines import level_of_caller
 
-# The core gives notes as sentences and marks no weight. These are the light ones: they say which choice was made, how the
-# numbers were found, or that a condition is the same on the baseline. Whatever else there is has weight, so that a note
-# that is new here is heard.
+# The core gives notes as sentences and marks no weight. These are the light ones: they say which choice was made, how
+# the numbers were found, or that a condition is the same on the baseline. All others have weight, so that a sentence
+# that is new is heard.
 _LIGHT = re.compile(
     "preset auto: "
     "|computed in float(32|64) from tensors of "
@@ -17,7 +17,7 @@ _LIGHT = re.compile(
     "|contributions, reference and leftover are means over "
     "|the memory limit was not kept: "
     "|[^:]* is in double precision, but went through single precision "
-    "|(conditions or indices depend on|the model reads numbers that depend on) the input[^:]* on the baseline they are the same: "
+    "|(conditions or indices|the model reads numbers that) depend on the input[^:]* on the baseline they are the same: "
     "|torch.compile wraps "
 )
 _DIGITS = re.compile("[0-9]+")

@@ -369,7 +369,9 @@ class NotesTest(unittest.TestCase):
     def test_numbers_that_are_none(self):
         network = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2))
         x = torch.tensor([[1.0, float("nan"), 2.0]])
-        self.expect(network, addend.compile(network), x, torch.zeros(1, 3), "an input holds NaN or infinity, first at [0, 1]")
+        self.expect(
+            network, addend.compile(network), x, torch.zeros(1, 3), "an input holds NaN or infinity, first at [0, 1]"
+        )
 
     def test_a_run_of_which_all_is_right_is_silent(self):
         network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -478,7 +480,8 @@ class BaselinesTest(unittest.TestCase):
         network = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3))
         x = torch.randn(2, 4)
         wide = copy.deepcopy(network).double()
-        expected = torch.stack([formulas.integrated_gradients(wide, row[None], 0 * row[None], 1, 400) for row in x.double()])
+        rows = x.double()[:, None]
+        expected = torch.stack([formulas.integrated_gradients(wide, row, 0 * row, 1, 400) for row in rows])
         for model in (addend.compile(network), file_of(network, x)):
             with told() as notes:
                 found, delta = model.attribute(x, target=1, return_convergence_delta=True)

@@ -1,5 +1,6 @@
 """docs/from_captum.md: its programs run, its names exist, and its numbers are those of both sides."""
 
+import copy
 import os
 import re
 import sys
@@ -115,7 +116,8 @@ class CaptumPageTest(unittest.TestCase):
         torch.manual_seed(0)
         model = Model()
         names = {"addend": page.addend, "model": model, "n": 3, "x": torch.randn(1, 6), "background": torch.randn(3, 6)}
-        names.update(row=torch.randn(6), baseline=torch.zeros(1, 6), mask=torch.tensor([[0, 0, 1, 1, 2, 2]]))
+        names.update(row=torch.randn(6), start=torch.randn(1, 6), baseline=torch.zeros(1, 6))
+        names.update(mask=torch.tensor([[0, 0, 1, 1, 2, 2]]))
         table = self.page.text.split("## Methods")[1].split("### ")[0]
         calls = [
             code for line in table.splitlines() if line.startswith("|") and "GradCam" not in line
@@ -133,6 +135,67 @@ class CaptumPageTest(unittest.TestCase):
         with torch.no_grad():
             moved = model.layers(names["x"])[0, 5] - model.layers(names["background"])[:, 5].mean()
         self.assertAlmostEqual(eval(call, names).mean(0).sum().item(), moved.item(), places=5)
+
+    def test_what_is_said_of_each_layer_method(self):
+        """Equal, near or none: by the published formulas, from zero as Captum begins."""
+        for behind, smooth in ((nn.Tanh(), True), (nn.LayerNorm(5), False)):
+            torch.manual_seed(3)
+
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = nn.ModuleDict({"3": nn.Sequential(nn.Linear(3, 5), nn.GELU())})
+                    self.tail = nn.Sequential(nn.Linear(5, 5), behind, nn.GELU(), nn.Linear(5, 2))
+
+                def forward(self, x):
+                    return self.tail(self.layers["3"](x))
+
+            model, x = Model(), torch.randn(1, 3)
+            with torch.no_grad():
+                model.layers["3"][0].weight.mul_(4)  # so that the line of the input is another than that of the layer
+                start, value = model.layers["3"](0 * x), model.layers["3"](x)
+            wide = copy.deepcopy(model).double()
+            names = {"addend": page.addend, "model": model, "x": x, "start": start}
+            found = {name: eval(self.call_of(name), names) for name in (
+                "LayerIntegratedGradients", "LayerDeepLift", "LayerGradientXActivation")}
+            ends = value.double(), start.double()
+            integrated = formulas.integrated_gradients(wide.tail, *ends, TARGET, 100)
+            close = {"atol": 2e-4, "rtol": 0}
+            torch.testing.assert_close(found["LayerIntegratedGradients"][0].double(), integrated, atol=2e-3, rtol=0)
+            product = formulas.input_times_gradient(wide.tail, value, TARGET)
+            if smooth:
+                torch.testing.assert_close(
+                    found["LayerDeepLift"][0].double(), formulas.rescale(wide.tail, *ends, TARGET), **close
+                )
+                torch.testing.assert_close(found["LayerGradientXActivation"][0].double(), product, **close)
+            else:
+                self.assertGreater((found["LayerGradientXActivation"][0] - product).abs().max(), 1e-3)
+            conductance = formulas.conductance(wide.layers["3"], wide.tail, x, 0 * x, TARGET)
+            self.assertGreater((conductance - integrated).abs().max(), 1e-3)  # quadrature is exact to 1e-6
+            self.assertAlmostEqual(conductance.sum().item(), integrated.sum().item(), places=5)
+        self.assertEqual(self.call_of("LayerConductance"), "")
+
+    def test_what_is_said_of_each_method_of_inputs(self):
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 2))
+        x = torch.randn(1, 4)
+        wide, zero = copy.deepcopy(model).double(), torch.zeros(1, 4).double()
+        expected = {
+            "IntegratedGradients": formulas.integrated_gradients(wide, x.double(), zero, TARGET, 100),
+            "DeepLift": formulas.rescale(wide, x, zero, TARGET),
+            "InputXGradient": formulas.input_times_gradient(wide, x, TARGET),
+        }
+        for name, formula in expected.items():
+            call = self.call_of(name)[:-1] + ", target=1)"
+            found = eval(call, {"addend": page.addend, "model": model, "x": x})
+            torch.testing.assert_close(found[0].double(), formula, atol=2e-3, rtol=0, msg=name)
+
+    def call_of(self, method):
+        """The call that the page has for a method; empty where there is none."""
+        table = self.page.text.split("## Methods")[1].split("### ")[0]
+        rows = [page.cells(line) for line in table.splitlines() if line.startswith("| `")]
+        (cell,) = [row[1] for row in rows if "`%s`" % method in row[0]]
+        return cell.strip("`")
 
     def test_names(self):
         snippets = self.page.snippets()

@@ -30,6 +30,16 @@ def integrated_gradients(model, x, baseline, target, steps=50):
     return (torch.tensor(weights / 2)[:, None] * slopes).sum(0) * (x - baseline)[0]
 
 
+def conductance(head, tail, x, baseline, target, steps=100):
+    """Dhamdhere, Sundararajan, Yan 2018: what flows through each element of a layer on the line of the input."""
+    nodes, weights = numpy.polynomial.legendre.leggauss(steps)
+    at = torch.tensor((nodes + 1) / 2)[:, None]
+    x, baseline = x.double(), baseline.double()
+    rows = baseline + at * (x - baseline)
+    moves = torch.autograd.functional.jvp(head, (rows,), ((x - baseline).expand_as(rows),))[1]
+    return (torch.tensor(weights / 2)[:, None] * gradients(tail, head(rows), target) * moves).sum(0).detach()
+
+
 def input_times_gradient(model, x, target):
     """Shrikumar et al. 2016."""
     return (gradients(model, x, target) * x)[0]
