@@ -129,6 +129,11 @@ class Attribution(Handle):
         return self._results.number(key)
 
     @property
+    def warnings(self) -> List[str]:
+        """Those of the notes that say that numbers may not mean what a reader takes them for."""
+        return self._results.warnings
+
+    @property
     def notes(self) -> List[str]:
         """What a reader has to know, one line each."""
         return self._results.notes
@@ -246,14 +251,17 @@ class _Document:
 class _Kept:
     """What is pickled of the `Results` of an attribution."""
 
-    def __init__(self, tensors: Sequence[Optional[Tensor]], report: Dict[str, Any], notes: Sequence[str]):
+    def __init__(
+        self, tensors: Sequence[Optional[Tensor]], report: Dict[str, Any], notes: Sequence[str], warnings: Sequence[str]
+    ):
         self._tensors = list(tensors)
         self.report = report
         self.notes = list(notes)
+        self.warnings = list(warnings)
 
     @staticmethod
     def of(results: Any) -> "_Kept":
-        return _Kept(list(results), results.report, results.notes)
+        return _Kept(list(results), results.report, results.notes, results.warnings)
 
     def __len__(self) -> int:
         return len(self._tensors)

@@ -99,7 +99,7 @@ class Question:
         """
         if self._target is None and not self._one_number:
             _require_one(found.value.shape, self.each_example)
-        sums, notes = tensors, found.notes
+        sums, notes = tensors, found.warnings
         if self.inside is not None:
             sums = tensors = found.inside
             notes = [*_assumed_inside(self.inside), *notes]

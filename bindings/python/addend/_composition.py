@@ -225,7 +225,8 @@ class Composition(Operators, Handle):
 
     def explain(self, target: Target = "top1") -> Explanation:
         """Explains one number of it: see `Results.explain`. Components are named by their position."""
-        return Explanation(_native.composition_explain(self._handle, as_target(target)), self.notes)
+        warnings = () if self._run is None else self._run.warnings
+        return Explanation(_native.composition_explain(self._handle, as_target(target)), self.notes, warnings)
 
     def grad(self, input: "Composition", cotangent: "Composition") -> "Composition":
         """The gradient of ``sum(cotangent * self)``, over components, reference and leftover, by the parts of `input`.

@@ -6,7 +6,6 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Uni
 
 from . import _native
 from ._handle import Handle
-from ._notes import notes_of_weight
 from ._reasons import Concepts, Reasons, as_concepts
 
 
@@ -24,11 +23,13 @@ class Explanation(Handle):
     A value: it can be compared, copied and pickled.
     """
 
-    __slots__ = ("_notes",)
+    __slots__ = ("_notes", "_warnings")
 
-    def __init__(self, capsule: Any, notes: Sequence[str] = ()):
+    def __init__(self, capsule: Any, notes: Sequence[str] = (), warnings: Sequence[str] = ()):
         super().__init__(capsule)
-        self._notes = list(notes)  # of a run that the native object does not know
+        # Of a run that the native object does not know.
+        self._notes = list(notes)
+        self._warnings = list(warnings)
 
     @property
     def target(self) -> str:
@@ -119,8 +120,13 @@ class Explanation(Handle):
 
     @property
     def notes(self) -> List[str]:
-        """What a reader has to know of the run that found it, one line each; `print` shows those of weight."""
+        """What a reader has to know of the run that found it, one line each; `print` shows the warnings."""
         return [*self._notes, *self.to_dict()["report"]["notes"]]
+
+    @property
+    def warnings(self) -> List[str]:
+        """Those of the notes that say that numbers may not mean what a reader takes them for."""
+        return [*self._warnings, *self.to_dict()["report"].get("warnings", ())]
 
     def to_dict(self) -> Dict[str, Any]:
         """All of it."""
@@ -139,7 +145,7 @@ class Explanation(Handle):
         return hash(self._key())
 
     def __reduce__(self) -> Any:
-        return _read, (_native.explanation_json(self._handle), self._notes)
+        return _read, (_native.explanation_json(self._handle), self._notes, self._warnings)
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())
@@ -157,10 +163,10 @@ class Explanation(Handle):
             lines.append("%+14.6g  %d more" % (others, rest))
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
-        notes = notes_of_weight(self.notes)
-        lines += ["NOTE: %s" % note for note in notes]
+        warnings = self.warnings
+        lines += ["WARNING: %s" % warning for warning in warnings]
         parts, gap = self.mass - abs(self.reference), abs(self.value - self.reference)
-        is_told = any(note.startswith("ill-conditioned: ") for note in notes)
+        is_told = any(warning.startswith("ill-conditioned: ") for warning in warnings)
         if parts > 0 and not parts < 1e3 * gap and not is_told:
             lines.append(
                 "WARNING: without their signs these parts come to %s times the difference that they sum to, so that no "
@@ -181,6 +187,6 @@ class Explanation(Handle):
         return _native.explanation_number(self._handle, number)
 
 
-def _read(record: str, notes: Sequence[str] = ()) -> Explanation:
+def _read(record: str, notes: Sequence[str] = (), warnings: Sequence[str] = ()) -> Explanation:
     """What was pickled."""
-    return Explanation(_native.explanation_read(record), notes)
+    return Explanation(_native.explanation_read(record), notes, warnings)

@@ -1,25 +1,11 @@
-"""Which notes say that numbers do not mean what they seem to, and how these become warnings of Python."""
+"""How notes become warnings of Python."""
 
 import re
 import warnings
-from typing import Iterable, List
+from typing import Iterable
 
 from ._source_lines import level_of_caller
 
-# The core gives notes as sentences and marks no weight. These are the light ones: they say which choice was made, how
-# the numbers were found, or that a condition is the same on the baseline. All others have weight, so that a sentence
-# that is new is heard.
-_LIGHT = re.compile(
-    "preset auto: "
-    "|computed in float(32|64) from tensors of "
-    "|operators round to a half type"
-    "|components that were found backward did not come to "
-    "|contributions, reference and leftover are means over "
-    "|the memory limit was not kept: "
-    "|[^:]* is in double precision, but went through single precision "
-    "|(conditions or indices|the model reads numbers that) depend on the input[^:]* on the baseline they are the same: "
-    "|torch.compile wraps "
-)
 _DIGITS = re.compile("[0-9]+")
 
 
@@ -47,13 +33,8 @@ class _Text(str):
         return hash(_DIGITS.sub("", self))
 
 
-def notes_of_weight(notes: Iterable[str]) -> List[str]:
-    """Those that say that numbers do not mean what the reader thinks."""
-    return [note for note in notes if not _LIGHT.match(note)]
-
-
 def warn_of(notes: Iterable[str]) -> None:
-    """Warns of the notes of weight, at the line of the caller of this library."""
+    """Warns of each, at the line of the caller of this library."""
     level = level_of_caller()
-    for note in notes_of_weight(notes):
+    for note in notes:
         warnings.warn(AddendWarning(note), stacklevel=level)

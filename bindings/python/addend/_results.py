@@ -1,7 +1,7 @@
 """What a run gives."""
 
 import json
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _native
 from ._composition import Composition
@@ -28,7 +28,7 @@ class Results(Handle):
     def __init__(self, capsule: Any, output: Any = None):
         super().__init__(capsule)
         self.output = output
-        self._run = Run(tuple(_notes(capsule)))
+        self._run = Run(tuple(_lines(_native.results_note, capsule)), tuple(_lines(_native.results_warning, capsule)))
 
     @property
     def names(self) -> List[Optional[str]]:
@@ -79,6 +79,12 @@ class Results(Handle):
         self._handle
         return list(self._run.notes)
 
+    @property
+    def warnings(self) -> List[str]:
+        """Those of the notes that say that numbers may not mean what a reader takes them for."""
+        self._handle
+        return list(self._run.warnings)
+
     def __repr__(self) -> str:
         return "Results(closed)" if self.closed else "Results(%s)" % ", ".join(map(repr, self.names))
 
@@ -88,21 +94,23 @@ class Run:
 
     Attributes:
         notes: what a reader of its results has to know.
+        warnings: those that say that numbers may not mean what a reader takes them for.
     """
 
-    __slots__ = ("notes",)
+    __slots__ = ("notes", "warnings")
 
-    def __init__(self, notes: Tuple[str, ...]):
+    def __init__(self, notes: Tuple[str, ...] = (), warnings: Tuple[str, ...] = ()):
         self.notes = notes
+        self.warnings = warnings
 
 
-def _notes(results: Any) -> Iterator[str]:
+def _lines(line_at: Callable[[Any, int], Optional[str]], results: Any) -> Iterator[str]:
     index = 0
     while True:
-        note = _native.results_note(results, index)
-        if note is None:
+        line = line_at(results, index)
+        if line is None:
             return
-        yield note
+        yield line
         index += 1
 
 

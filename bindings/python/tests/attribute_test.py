@@ -466,10 +466,10 @@ class NotesTest(unittest.TestCase):
             for one in (explanation, pickle.loads(pickle.dumps(explanation)), copy.copy(explanation)):
                 self.assertEqual(len([note for note in one.notes if note.startswith(beginning)]), 1)
                 self.assertIn("preset auto: faithful, because a baseline was given", one.notes)
-                self.assertIn("NOTE: " + beginning, str(one))
+                self.assertIn("WARNING: " + beginning, str(one))
                 self.assertNotIn("preset auto", str(one))
         quiet = addend.compile(nn.Linear(3, 2)).explain(split, targets=1)[0]
-        self.assertNotIn("NOTE", str(quiet))
+        self.assertNotIn("WARNING", str(quiet))
 
 
 class BaselinesTest(unittest.TestCase):
