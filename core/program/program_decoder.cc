@@ -642,7 +642,8 @@ class Decoder {
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
       SizeRelation relation;
       Only(json, where,
-           {"call", "argument", "storage", "element", "input", "dim", "other_input", "other_dim", "factor", "offset"});
+           {"call", "argument", "storage", "element", "input", "dim", "other_input", "other_dim", "factor", "offset",
+            "divisor", "shift"});
       const bool constant = json.contains("storage");
       if (!constant) relation.call = static_cast<int>(Integer(json, "call", where, 0, LastCall()));
       if (!program_.sizes.empty() && program_.sizes.back().call > relation.call) Fail(where, "is out of order");
@@ -653,6 +654,10 @@ class Decoder {
       }
       relation.factor = Integer(json, "factor", where, -kMost, kMost);
       relation.offset = Integer(json, "offset", where, -kMost, kMost);
+      if (json.contains("divisor")) {
+        relation.divisor = Integer(json, "divisor", where, 1, kMost);
+        relation.shift = Integer(json, "shift", where, 0, relation.divisor - 1);
+      }
       if (constant) {
         relation.storage = static_cast<int>(Integer(json, "storage", where, 0, num_storages_ - 1));
         const RecordedStorage& storage = program_.storages[relation.storage];

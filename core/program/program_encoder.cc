@@ -189,6 +189,10 @@ Json Encode(const SizeRelation& relation) {
     json["other_input"] = relation.other_input;
     json["other_dim"] = relation.other_dim;
   }
+  if (relation.divisor != 1) {
+    json["divisor"] = relation.divisor;
+    json["shift"] = relation.shift;
+  }
   if (relation.call < 0) {
     json["storage"] = relation.storage;
   } else {

@@ -144,7 +144,7 @@ struct RecordedInput {
 };
 
 // A number among the arguments of a call, or an element of a constant, that follows a dimension of an input, or the
-// product of two: factor * size + offset, or factor * size * other size + offset.
+// product of two: factor * ((size + shift) / divisor, rounded down) + offset.
 struct SizeRelation {
   int call = -1;  // -1: of a constant
   int16_t argument = -1;
@@ -156,6 +156,8 @@ struct SizeRelation {
   int other_dim = -1;
   int64_t factor = 1;
   int64_t offset = 0;
+  int64_t divisor = 1;  // positive
+  int64_t shift = 0;    // less than the divisor
 };
 
 // A dimension of an input that may have another size at replay.

@@ -443,9 +443,9 @@ class Replay::Execution {
   }
 
   int64_t NumberOf(const SizeRelation& relation) const {
-    int64_t number = relation.factor * sizes_.at(relation.input)[relation.dim];
-    if (relation.other_input >= 0) number *= sizes_.at(relation.other_input)[relation.other_dim];
-    return number + relation.offset;
+    int64_t size = sizes_.at(relation.input)[relation.dim];
+    if (relation.other_input >= 0) size *= sizes_.at(relation.other_input)[relation.other_dim];
+    return relation.factor * ((size + relation.shift) / relation.divisor) + relation.offset;
   }
 
   void Apply(const SizeRelation& relation, Stack& stack) const {

@@ -386,7 +386,7 @@ class Exporter {
     return graph_->insertNode(graph_->createList(element, elements))->output();
   }
 
-  // factor * size + offset; see SizeRelation.
+  // factor * ((size + shift) // divisor) + offset; see SizeRelation.
   jit::Value* Size(int call, const SizeRelation& relation) {
     const c10::TypePtr type = c10::IntType::get();
     jit::Value* size = Insert("aten::size", {ValueOf(call, relation.input), Constant(relation.dim)}, type);
@@ -394,6 +394,8 @@ class Exporter {
       jit::Value* other = ValueOf(call, relation.other_input);
       size = Insert("aten::mul", {size, Insert("aten::size", {other, Constant(relation.other_dim)}, type)}, type);
     }
+    if (relation.shift != 0) size = Insert("aten::add", {size, Constant(relation.shift)}, type);
+    if (relation.divisor != 1) size = Insert("aten::floordiv", {size, Constant(relation.divisor)}, type);
     if (relation.factor != 1) size = Insert("aten::mul", {size, Constant(relation.factor)}, type);
     if (relation.offset != 0) size = Insert("aten::add", {size, Constant(relation.offset)}, type);
     return size;

@@ -319,22 +319,51 @@ class Learner {
               relations);
   }
 
+  static std::optional<SizeRelation> FitLine(SizeRelation relation, const std::vector<int64_t>& sizes,
+                                             const std::vector<int64_t>& numbers) {
+    size_t other = 0;
+    while (other < sizes.size() && sizes[other] == sizes[0]) ++other;
+    if (other == sizes.size()) return std::nullopt;
+    const int64_t step = sizes[other] - sizes[0];
+    if ((numbers[other] - numbers[0]) % step != 0) return std::nullopt;
+    relation.factor = (numbers[other] - numbers[0]) / step;
+    relation.offset = numbers[0] - relation.factor * sizes[0];
+    for (size_t r = 0; r < numbers.size(); ++r) {
+      if (relation.factor * sizes[r] + relation.offset != numbers[r]) return std::nullopt;
+    }
+    return relation;
+  }
+
+  // Sizes that are divided and rounded down, where twice as many as the divisor says were tried one after the other.
+  static void FitQuotients(SizeRelation relation, const std::vector<int64_t>& sizes,
+                           const std::vector<int64_t>& numbers, std::vector<SizeRelation>& fits) {
+    const std::set<int64_t> distinct(sizes.begin(), sizes.end());
+    int64_t run = 1;  // the most sizes one after the other
+    int64_t current = 1;
+    for (const int64_t size : distinct) {
+      current = distinct.count(size - 1) != 0 ? current + 1 : 1;
+      run = std::max(run, current);
+    }
+    for (relation.divisor = 2; 2 * relation.divisor <= run; ++relation.divisor) {
+      for (relation.shift = 0; relation.shift < relation.divisor; ++relation.shift) {
+        std::vector<int64_t> quotients;
+        for (const int64_t size : sizes) quotients.push_back((size + relation.shift) / relation.divisor);
+        if (const auto line = FitLine(relation, quotients, numbers)) fits.push_back(*line);
+      }
+    }
+  }
+
   // `relation`: the place of the number; `whose`: the same in words.
   void FitNumber(SizeRelation relation, const std::string& whose, const std::vector<int64_t>& numbers,
                  std::vector<SizeRelation>& relations) const {
     if (std::set<int64_t>(numbers.begin(), numbers.end()).size() == 1) return;
     std::vector<SizeRelation> fits;
     const auto fit = [&](const std::vector<int64_t>& sizes) {
-      size_t other = 0;
-      while (other < sizes.size() && sizes[other] == sizes[0]) ++other;
-      if (other == sizes.size()) return;
-      const int64_t step = sizes[other] - sizes[0];
-      if ((numbers[other] - numbers[0]) % step != 0) return;
-      relation.factor = (numbers[other] - numbers[0]) / step;
-      relation.offset = numbers[0] - relation.factor * sizes[0];
-      bool holds = true;
-      for (size_t r = 0; r < numbers.size(); ++r) holds &= relation.factor * sizes[r] + relation.offset == numbers[r];
-      if (holds) fits.push_back(relation);
+      if (const auto line = FitLine(relation, sizes, numbers)) {
+        fits.push_back(*line);
+      } else {
+        FitQuotients(relation, sizes, numbers, fits);
+      }
     };
     for (const FreeDimension& dimension : free_) {
       if (dimension.like >= 0) continue;
@@ -431,6 +460,11 @@ class Deriver {
         if (const auto learned = Learned(groups)) return *learned;
       }
     }
+    for (const int64_t neighbours : kNeighbours) {
+      std::vector<Group> groups = given;
+      for (Group& group : groups) AddNeighbours(group.most, neighbours, group.sizes);
+      if (const auto learned = Learned(groups)) return *learned;
+    }
     return Learner(record_, examples_).Learn();
   }
 
@@ -453,6 +487,14 @@ class Deriver {
 
   // How far a program goes beyond what is given.
   static int64_t FarOf(int64_t size) { return std::max<int64_t>(2 * size, 9); }
+
+  // Sizes one after the other, of which halves and quarters that are rounded take twice as many as they divide by.
+  static constexpr int64_t kNeighbours[] = {3, 7};
+
+  static void AddNeighbours(int64_t size, int64_t neighbours, std::vector<int64_t>& sizes) {
+    for (int64_t k = 1; k <= neighbours; ++k) sizes.push_back(size + k);
+    sizes.push_back(FarOf(size + neighbours));
+  }
 
   std::vector<Group> GivenGroups() const {
     std::map<std::vector<int64_t>, Group> groups;  // by the sizes in all examples
@@ -503,6 +545,13 @@ class Deriver {
       if (small < own) tries.push_back({own + 1, FarOf(own), small});
     }
     tries.push_back({own + 1, own + 2, FarOf(own)});
+    for (const int64_t neighbours : kNeighbours) {
+      for (const int64_t small : {int64_t{1}, std::min<int64_t>(2, own)}) {
+        AddNeighbours(own, neighbours, tries.emplace_back());
+        if (small < own) tries.back().push_back(small);
+        if (own == 1) break;
+      }
+    }
     tries.push_back({own + 1, own + 2});
     for (std::vector<int64_t>& others : tries) {
       Group group{dimensions, std::move(others)};

@@ -3,8 +3,9 @@
 // Note [Learned sizes]
 // A recording holds the sizes of its inputs as numbers: view(x, [2, 15]) where the model said view(x, [n, 3 * t]). From
 // several recordings, each such number is fitted as factor * size + offset of one dimension of an input, or of the
-// product of two. Two sizes fit any line: a third one verifies it, and a number that does not follow is refused, with
-// the operator's name.
+// product of two. Two sizes fit any line: a third one verifies it. A number that is on no line is fitted to the size
+// divided and rounded down, as 3 * (n // 2) is, where twice as many sizes as the divisor says were tried, one after the
+// other. A number that does not follow is refused, with the operator's name.
 //
 // Nobody knows what a model does at sizes that were not tried: it may cut off what is longer than 512. So the program
 // holds between the sizes that were tried, and refuses others. To reach further than the examples, others are derived

@@ -137,6 +137,9 @@ LIVE = {
     "chunks": lambda y: torch.cat(y.chunk(2, 0)[::-1]),
     "the largest of a size and a number": lambda y: y * max(y.shape[0], 4),
     "other rows": lambda y: y.roll(y.shape[0] // 2, 0),
+    "a quarter, rounded up": lambda y: y[: -(-y.shape[0] // 4)].sum(0),
+    "three times a half": lambda y: y[:2].repeat(3 * (y.shape[0] // 2), 1).sum(0),
+    "half of the first": lambda y: y[max(y.shape[0] // 2, 2) - 2 :].sum(0),
 }
 SIZES = (1, 2, 3, 4, 5, 7, 8, 12)
 
@@ -223,6 +226,7 @@ class SizesTest(unittest.TestCase):
             model = kind().eval()
             found.update(self.run_ways(addend.compile(model), model, name))
         self.require_followed(found)
+        self.require_followed(found, ("the first half", "other rows", "a quarter, rounded up", "three times a half"))
 
     def test_files(self):
         found = {}
@@ -234,9 +238,9 @@ class SizesTest(unittest.TestCase):
             found.update(self.run_ways(addend.load_model(path), model, name))
         self.require_followed(found)
 
-    def require_followed(self, found):
-        """What follows one size linearly is followed, from one example: a refusal everywhere would be right, too."""
-        for name in ("a mean as sum over size", "positions", "a causal mask", "a repeated parameter"):
+    def require_followed(self, found, names=("a mean as sum over size", "positions", "a causal mask", "a repeated parameter")):
+        """What follows one size is followed, from one example: a refusal everywhere would be right, too."""
+        for name in names:
             for way in ("learned and replayed", "learned and exported", "learned as a model"):
                 for recorded in (1, 3):
                     key = "%s at %d, %s" % (name, recorded, way)
@@ -296,6 +300,25 @@ class SeveralDimensionsTest(unittest.TestCase):
 
 
 class TwoExamplesTest(unittest.TestCase):
+    def test_sizes_behind_a_stride(self):
+        class Strided(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv1d(2, 3, 2, stride=2)
+
+            def forward(self, x):
+                y = self.conv(x)
+                return y.reshape(y.shape[0], 3 * y.shape[2]).tanh()
+
+        model = Strided().eval()
+        program = addend.compile(model).record(
+            torch.rand(1, 2, 16), others=[[torch.rand(1, 2, 24)], [torch.rand(1, 2, 40)]]
+        )
+        for width in (16, 17, 30, 41, 60):
+            x = torch.rand(1, 2, width)
+            with torch.no_grad():
+                torch.testing.assert_close(tensor_of(program.replay(x)), model(x))
+
     def test_two_suffice(self):
         layer = nn.Linear(4, 2)
         for first, second in ((1, 2), (2, 1), (2, 3), (5, 2)):

@@ -396,8 +396,8 @@ class SizesTest(unittest.TestCase):
             "flatten": (lambda x: x.reshape(x.shape[0], -1), torch.ones(2, 3), torch.ones(4, 3), True),
             "positions": (Positions(), torch.tensor([[1]]), torch.tensor([[1, 2, 3]]), True),
             "attention of more examples": (Pooled(), torch.rand(1, 4, 8), torch.rand(3, 4, 8), True),
-            # A rounded quotient, a root.
-            "first half": (lambda x: x[:, : x.shape[1] // 2].sum(1), torch.ones(1, 4), torch.ones(1, 8), False),
+            "first half": (lambda x: x[:, : x.shape[1] // 2].sum(1), torch.ones(1, 4), torch.ones(1, 8), True),
+            # The root of a size.
             "attention of more tokens": (Pooled(), torch.rand(1, 4, 8), torch.rand(1, 6, 8), False),
         }
         for name, (model, small, large, follows) in cases.items():
