@@ -80,11 +80,32 @@ struct Given {
   at::Tensor components;           // [targets, numc], float64
 };
 
+// What each id gave, and each element that an id was read from, as a sweep back has them behind the components: by
+// input [rows, *S]; undefined for those that have none.
+std::vector<at::Tensor> IdsOf(const PreparedInputs& asked, const at::Tensor& components) {
+  std::vector<at::Tensor> all(asked.inputs.size());
+  int64_t next = asked.numc;
+  const auto take = [&](size_t k) {
+    const at::Tensor& value = asked.inputs[k].value;
+    at::DimVector sizes = {components.size(0)};
+    sizes.append(value.sizes().begin(), value.sizes().end());
+    all[k] = components.narrow(1, next, value.numel()).reshape(sizes);
+    next += value.numel();
+  };
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (asked.inputs[k].ids && asked.inputs[k].kind != Split::Kind::kPlain) take(k);
+  }
+  for (size_t k = 0; k < all.size() && next < components.size(1); ++k) {
+    if (ReadAsIds(asked.inputs[k])) take(k);
+  }
+  return all;
+}
+
 // What each element of the inputs gave, from the rows in which a sweep back ended: by input [rows, *S]; undefined for
-// plain ones.
-std::vector<at::Tensor> ElementsOf(const RecordedRun& run, const AdjointResult& adjoint) {
+// plain ones. `ids`: those of IdsOf().
+std::vector<at::Tensor> ElementsOf(const RecordedRun& run, const AdjointResult& adjoint,
+                                   const std::vector<at::Tensor>& ids) {
   const PreparedInputs& asked = run.inputs;
-  const int64_t rows = adjoint.components.size(0);
   std::vector<at::Tensor> all(asked.inputs.size());
   // By input, undefined where no target depends on it: rows begin in the order of the declarations.
   size_t next_start = 0;
@@ -92,18 +113,19 @@ std::vector<at::Tensor> ElementsOf(const RecordedRun& run, const AdjointResult& 
     if (asked.inputs[k].kind == Split::Kind::kPlain || asked.inputs[k].ids) continue;
     all[k] = adjoint.starts[next_start++];
   }
-  int64_t next_id = asked.numc;
   for (size_t k = 0; k < asked.inputs.size(); ++k) {
     const PreparedInput& input = asked.inputs[k];
     if (input.kind == Split::Kind::kPlain) continue;
-    at::DimVector sizes = {rows};
-    sizes.append(input.value.sizes().begin(), input.value.sizes().end());
     if (input.ids) {
-      all[k] = adjoint.components.narrow(1, next_id, input.value.numel()).reshape(sizes);
-      next_id += input.value.numel();
-    } else if (!all[k].defined()) {
+      all[k] = ids[k];
+      continue;
+    }
+    if (!all[k].defined()) {
+      at::DimVector sizes = {adjoint.components.size(0)};
+      sizes.append(input.value.sizes().begin(), input.value.sizes().end());
       all[k] = at::zeros(sizes, input.value.options().dtype(RealDtype(RowDtype(input.value.scalar_type()))));
     }
+    if (ids[k].defined()) all[k] = all[k] + ids[k].to(all[k].options());
   }
   return all;
 }
@@ -114,8 +136,9 @@ Given GivenTo(const RecordedRun& run, const AdjointResult& adjoint, int64_t targ
               const AttributeOptions& options) {
   const PreparedInputs& asked = run.inputs;
   const int64_t rows = targets / together;
+  const std::vector<at::Tensor> ids = IdsOf(asked, adjoint.components);
   Given given;
-  given.inputs = ElementsOf(run, adjoint);
+  given.inputs = ElementsOf(run, adjoint, ids);
   given.components = options.each_example
                          ? at::zeros({rows, together, asked.numc}, adjoint.components.options())
                          : adjoint.components.narrow(1, 0, asked.numc).unsqueeze(1).clone(at::MemoryFormat::Contiguous);
@@ -123,9 +146,11 @@ Given GivenTo(const RecordedRun& run, const AdjointResult& adjoint, int64_t targ
     const PreparedInput& input = asked.inputs[k];
     if (input.kind == Split::Kind::kPlain) continue;
     at::Tensor& elements = given.inputs[k];
-    if (options.each_example || input.ids) {
+    // Components have what floats gave already, but not what was read from them.
+    const at::Tensor& missing = options.each_example ? elements : ids[k];
+    if (missing.defined()) {
       const int64_t blocks = options.each_example ? together : 1;
-      AddByLabel(elements.reshape({rows, blocks, -1}), input.labels.reshape({blocks, -1}).to(elements.device()),
+      AddByLabel(missing.reshape({rows, blocks, -1}), input.labels.reshape({blocks, -1}).to(missing.device()),
                  given.components);
     }
     if (options.each_example && !options.every_target) elements = elements.select(0, 0);
@@ -296,7 +321,8 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     const SendBack send_back = [&](const at::Tensor& cotangents) {
       AdjointOptions components_only;
       components_only.components_only = true;
-      return ElementsOf(run, SweepTargets(swept.linearization, {cotangents}, components_only));
+      const AdjointResult sent = SweepTargets(swept.linearization, {cotangents}, components_only);
+      return ElementsOf(run, sent, IdsOf(run.inputs, sent.components));
     };
     std::string note =
         InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());

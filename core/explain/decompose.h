@@ -20,10 +20,14 @@ namespace addend {
 
 struct DecomposeOptions : RunOptions {
   // Inner tensors whose compositions are wanted, each told by one of
-  //   "layers.0.attention"   what a module gave when it was called last,
+  //   "layers.0.attention"   what left a module: the tensor that it gave and others read or the model returns,
+  //   "encoder@1"            the same of one of several calls, counted from 0,
+  //   "attention:1"          one of several tensors that left it, in the order in which they were made,
   //   "#28"                  what operator 28 of the recorded program gave,
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
-  //   "logits"               what a final softmax or log_softmax reads; the output itself where there is none.
+  //   "logits"               what the last softmax or sigmoid reads, through casts, clamps and scaling; the output
+  //   itself
+  //                          where there is none, unless it is squashed otherwise.
   std::vector<std::string> probes;
   // Whether to sweep every operator, not only those that outputs and probes depend on.
   bool everything = false;

@@ -445,8 +445,10 @@ TEST(DecomposeErrors, NameTheInputAndTheReason) {
   Input baseline = SplitInput(x, {1});
   baseline.baseline = Baseline::Of(at::zeros({4}));
   EXPECT_THAT(decompose(baseline), HasSubstr("a baseline of shape f32[4] does not fit"));
-  baseline.baseline = Baseline::Of(at::zeros({3}, at::kLong));
-  EXPECT_THAT(decompose(baseline), HasSubstr("dtype i64"));
+  baseline.baseline = Baseline::Of(at::zeros({3}, at::kComplexFloat));
+  EXPECT_THAT(decompose(baseline), HasSubstr("dtype c64"));
+  baseline.baseline = Baseline::Of(at::zeros({3}, at::kLong));  // whole numbers
+  EXPECT_EQ(decompose(baseline), "(no error)");
   Input labels;
   labels.value = x;
   labels.split = Split::ByLabels(at::zeros({4}, at::kLong));

@@ -89,7 +89,8 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Bas
     return at::full_like(value, baseline.number);
   }
   const at::ScalarType given = baseline.tensor.scalar_type();
-  if (ids == Continuous(given) || (at::isComplexType(given) && !value.is_complex())) {
+  // Whole numbers are floats, too.
+  if ((ids && Continuous(given)) || (at::isComplexType(given) && !value.is_complex())) {
     throw InvalidArgument(absl::StrCat(name, ": a baseline of dtype ", DtypeName(baseline.tensor.scalar_type()),
                                        " does not fit an input of dtype ", DtypeName(value.scalar_type())));
   }
@@ -367,6 +368,10 @@ PreparedInputs Prepare(const std::vector<Input>& inputs, const NamedTensors& hel
   return prepared;
 }
 
+bool ReadAsIds(const PreparedInput& input) {
+  return input.kind != Split::Kind::kPlain && !input.ids && !input.parts.defined() && input.inside.call < 0;
+}
+
 PreparedInputs LabelEveryId(PreparedInputs prepared) {
   int64_t next = prepared.numc;
   for (PreparedInput& input : prepared.inputs) {
@@ -382,6 +387,12 @@ PreparedInputs LabelEveryId(PreparedInputs prepared) {
     input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
   }
   prepared.numc = next;
+  for (PreparedInput& input : prepared.inputs) {
+    if (!ReadAsIds(input)) continue;
+    const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
+    input.read_labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
+    next += input.value.numel();
+  }
   return prepared;
 }
 

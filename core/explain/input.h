@@ -73,7 +73,9 @@ struct PreparedInput {
   at::Tensor value;
   at::Tensor reference;  // what the model would be given as the baseline
   at::Tensor labels;     // int64 of value's shape, counted on the common axis; -1: none
-  at::Tensor parts;      // [numc of all, *shape]
+  // Of floats, in a backward sweep: numbers of elements, for ids that are read from them; see LabelEveryId().
+  at::Tensor read_labels;
+  at::Tensor parts;  // [numc of all, *shape]
   // Where the split starts inside the model, else no call; `value` is then of the right shape only.
   InsidePlace inside;
 };
@@ -104,8 +106,12 @@ PreparedInputs Prepare(const std::vector<Input>& inputs,
 // afterwards. The word stays for descriptions. Throws as Prepare() does.
 void ReadBaselineFile(Input& input, size_t position);
 
+// Whether ids may be read from the elements of an input.
+bool ReadAsIds(const PreparedInput& input);
+
 // Labels every id, for a backward sweep: ids get components of their own, one for each element, behind those that the
-// caller asked for, because an embedding knows its ids by labels only.
+// caller asked for, because an embedding knows its ids by labels only. Elements of floats get numbers behind those,
+// which they have where an id is read from them.
 PreparedInputs LabelEveryId(PreparedInputs prepared);
 
 }  // namespace addend

@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
+#include "core/explain/notes.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -18,18 +21,32 @@ namespace {
 struct Selector {
   enum class Kind { kLogits, kCall, kOperator, kModule };
   Kind kind = Kind::kModule;
-  std::string name;     // of the operator or the module
-  int64_t number = -1;  // of the call; of an operator: which of its calls, -1: the only one
+  std::string name;  // of the operator or the module
+  // Of the call; of an operator: which of its calls; of a module: which of the tensors that leave it; -1: the only one.
+  int64_t number = -1;
+  int64_t run = -1;  // of a module: which of its calls, -1: the only one
 };
 
-// "logits", "#28", "aten::gelu" or "aten::gelu:2"; anything else is the path of a module.
+// "logits", "#28", "aten::gelu" or "aten::gelu:2"; anything else is the path of a module: "encoder", "encoder@1",
+// "attention:0", "encoder@1:0".
 Selector ParseSelector(const std::string& text) {
   if (text == kLogits) return {Selector::Kind::kLogits, text};
   int64_t number = 0;
   if (absl::StartsWith(text, "#") && absl::SimpleAtoi(text.substr(1), &number)) {
     return {Selector::Kind::kCall, text, number};
   }
-  if (!absl::StrContains(text, "::")) return {Selector::Kind::kModule, text};
+  if (!absl::StrContains(text, "::")) {
+    Selector module{Selector::Kind::kModule, text};
+    const auto cut = [&](char mark, int64_t* to) {
+      const size_t place = module.name.rfind(mark);
+      if (place == std::string::npos || !absl::SimpleAtoi(module.name.substr(place + 1), &number) || number < 0) return;
+      *to = number;
+      module.name.resize(place);
+    };
+    cut(':', &module.number);
+    cut('@', &module.run);
+    return module;
+  }
   const size_t colon = text.rfind(':');
   if (text[colon - 1] != ':' && absl::SimpleAtoi(text.substr(colon + 1), &number)) {
     return {Selector::Kind::kOperator, text.substr(0, colon), number};
@@ -44,19 +61,72 @@ Probe FirstOutput(const TracedRun& trace, int64_t call) {
                                      ") gives no floating-point tensor to probe"));
 }
 
-// What a final softmax reads; the output itself where there is none.
+// The call that wrote what an operand is, after views of it; -1: none did.
+int64_t WriterOf(const std::vector<Call>& calls, const Operand& operand) {
+  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+    if (calls[c].is_view) continue;
+    for (const Operand& output : calls[c].outputs) {
+      if (output.storage == operand.storage && output.version <= operand.version) return c;
+    }
+  }
+  return -1;
+}
+
+// What an operator makes of a score.
+enum class ToScore {
+  kProbability,  // it reads scores and gives probabilities, or their logarithms
+  kScaling,      // the same numbers in another dtype, range or scale, where it reads rows in one place only
+  kNothing,      // what it gives is neither a score nor a probability that comes from one
+  kOther,
+};
+
+ToScore ToScoreOf(const std::string& rule_name) {
+  static const auto& known = *[] {
+    auto* all = new absl::flat_hash_map<std::string, ToScore>();
+    for (const char* name : {"_log_softmax", "_safe_softmax", "_softmax", "hardsigmoid", "log_sigmoid",
+                             "log_sigmoid_forward", "log_softmax", "sigmoid", "softmax"}) {
+      all->emplace(std::string("aten::") + name, ToScore::kProbability);
+    }
+    for (const char* name :
+         {"_reshape_copy", "_to_copy", "_unsafe_view", "add", "clamp", "clamp_max", "clamp_min", "clone", "contiguous",
+          "copy", "div", "exp", "log", "maximum", "minimum", "mul", "nan_to_num", "unsqueeze_copy", "view_copy"}) {
+      all->emplace(std::string("aten::") + name, ToScore::kScaling);
+    }
+    for (const char* name : {"atan", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cos", "erf", "exp2",
+                             "expm1", "hardtanh", "logsumexp", "mse_loss", "nll_loss", "nll_loss_forward", "pow",
+                             "reciprocal", "rsub", "sin", "softplus", "tanh"}) {
+      all->emplace(std::string("aten::") + name, ToScore::kNothing);
+    }
+    return all;
+  }();
+  const auto found = known.find(rule_name);
+  return found == known.end() ? ToScore::kOther : found->second;
+}
+
+// What the last softmax or sigmoid reads, through casts, clamps and scaling; the output itself where it comes from
+// none, and is no other squashed number.
 Probe FindLogits(const TracedRun& trace, const Probe& output) {
   const std::vector<Call>& calls = trace.program.calls;
-  // The output may be a view of what softmax gave: what counts is which call wrote its storage last.
-  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+  Operand operand = output.operand;
+  bool squashed = false;  // by exp and the like, which alone make no score
+  for (int64_t c = WriterOf(calls, operand); c >= 0; c = WriterOf(calls, operand)) {
     const Call& call = calls[c];
-    if (call.is_view || call.outputs.empty() || call.outputs[0].storage != output.operand.storage) continue;
     const std::string name = RuleName(call.op.schema().name());
-    const bool softmax = name == "aten::softmax" || name == "aten::_softmax" || name == "aten::log_softmax" ||
-                         name == "aten::_log_softmax";
-    return softmax ? Probe{c - 1, call.operands[0]} : output;
+    const ToScore to_score = ToScoreOf(name);
+    std::vector<const Operand*> read;
+    for (const Operand& own : call.operands) {
+      if (own.decomposed && !(own.written && call.operands.size() > 1 && name == "aten::copy")) read.push_back(&own);
+    }
+    if (to_score == ToScore::kProbability && !read.empty()) return Probe{c - 1, *read[0]};
+    squashed = squashed || to_score == ToScore::kNothing || name == "aten::exp" || name == "aten::log" ||
+               (name == "aten::div" && read.size() > 1);
+    if (to_score != ToScore::kScaling || read.size() != 1) break;
+    operand = *read[0];
   }
-  return output;
+  if (!squashed) return output;
+  throw InvalidArgument(
+      "no softmax or sigmoid gives the output, and it is no score either; name the operator or the module that gives "
+      "the scores");
 }
 
 Probe FindCall(const TracedRun& trace, const Selector& selector) {
@@ -102,18 +172,106 @@ std::string SomeModules(const std::vector<Call>& calls) {
   return absl::StrJoin(known, ", ");
 }
 
-// What the module, or one inside it, gave when it was called last.
-Probe FindModule(const TracedRun& trace, const Selector& selector) {
-  const std::vector<Call>& calls = trace.program.calls;
-  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+// The calls of one run of a module: from `first` to before `end`.
+struct ModuleRun {
+  size_t first = 0;
+  size_t end = 0;
+};
+
+// How many calls the model made before it returned its outputs: what comes behind is no part of it, such as what puts
+// back buffers.
+size_t CallsOfModel(const TracedRun& trace, const std::vector<Probe>& outputs) {
+  int64_t last = -1;
+  for (const Probe& output : outputs) last = std::max(last, output.after_call);
+  return outputs.empty() ? trace.program.calls.size() : static_cast<size_t>(last + 1);
+}
+
+// The runs of the module, one for each chain of operators inside it, among the first `count` calls.
+std::vector<ModuleRun> RunsOf(const std::vector<Call>& calls, size_t count, const std::string& name) {
+  std::vector<ModuleRun> runs;
+  for (size_t c = 0; c < count; ++c) {
     const std::string& path = calls[c].position.module_path;
-    if (path != selector.name && !absl::StartsWith(path, selector.name + ".")) continue;
-    const std::vector<Probe> probes = OutputsOf(trace, c);
-    if (!probes.empty()) return probes.front();
+    if (path != name && !absl::StartsWith(path, name + ".")) continue;
+    if (runs.empty() || runs.back().end != c) runs.push_back({c, c});
+    runs.back().end = c + 1;
   }
-  throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector.name, "; choose a module path (",
-                                     SomeModules(calls), "), an operator (#0 to #",
-                                     static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
+  return runs;
+}
+
+// What leaves a run of a module: tensors that it gives, and that others read behind it or the model returns. In the
+// order in which they were made, each once. What nobody reads is what its last operator gives.
+std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const std::vector<Probe>& outputs) {
+  const std::vector<Call>& calls = trace.program.calls;
+  absl::flat_hash_map<int, std::vector<const Operand*>> read;  // by storage
+  for (const Probe& output : outputs) read[output.operand.storage].push_back(&output.operand);
+  const size_t count = CallsOfModel(trace, outputs);
+  for (size_t c = run.end; c < count; ++c) {
+    for (const Operand& operand : calls[c].operands) read[operand.storage].push_back(&operand);
+  }
+  std::vector<Probe> leaving;
+  std::vector<Probe> last;
+  for (size_t c = run.first; c < run.end; ++c) {
+    const std::vector<Probe> given = OutputsOf(trace, static_cast<int64_t>(c));
+    if (!given.empty()) last = given;
+    for (const Probe& probe : given) {
+      const bool known =
+          std::any_of(leaving.begin(), leaving.end(), [&](const Probe& other) { return SameTensor(other, probe); });
+      const auto readers = read.find(probe.operand.storage);
+      const bool leaves = readers != read.end() &&
+                          std::any_of(readers->second.begin(), readers->second.end(), [&](const Operand* operand) {
+                            return operand->version == probe.operand.version && operand->SamePlace(probe.operand);
+                          });
+      if (leaves && !known) leaving.push_back(probe);
+    }
+  }
+  if (leaving.empty() && !last.empty()) leaving.push_back(last.front());
+  return leaving;
+}
+
+// "aten::add (op #7) -> f32[2, 3]".
+std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
+  return absl::StrCat(FirstPositions({trace.program.calls[probe.after_call].position}), " gives ",
+                      DtypeName(probe.operand.dtype), ShapeText(at::IntArrayRef(probe.operand.geometry.sizes)));
+}
+
+// What a module gave: the only tensor that left it when it was called, or the one that the selector chooses.
+Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
+  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<ModuleRun> runs = RunsOf(calls, CallsOfModel(trace, outputs), selector.name);
+  if (runs.empty()) {
+    throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector.name, "; choose a module path (",
+                                       SomeModules(calls), "), an operator (#0 to #",
+                                       static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
+  }
+  const auto count = static_cast<int64_t>(runs.size());
+  if (selector.run >= count) {
+    throw InvalidArgument(
+        absl::StrCat(selector.name, " is called ", count, count == 1 ? " time" : " times", ", counted from 0"));
+  }
+  const auto name_of = [&](size_t run) { return count == 1 ? selector.name : absl::StrCat(selector.name, "@", run); };
+  std::vector<Probe> fit;
+  std::vector<std::string> spellings;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    if (selector.run >= 0 && selector.run != static_cast<int64_t>(r)) continue;
+    const std::vector<Probe> leaving = LeavingOf(trace, runs[r], outputs);
+    for (size_t k = 0; k < leaving.size(); ++k) {
+      if (selector.number >= 0 && selector.number != static_cast<int64_t>(k)) continue;
+      const std::string place = leaving.size() == 1 ? "" : absl::StrCat(":", k);
+      spellings.push_back(absl::StrCat(name_of(r), place, " (", DescribeProbe(trace, leaving[k]), ")"));
+      fit.push_back(leaving[k]);
+    }
+  }
+  if (fit.size() == 1) return fit[0];
+  if (fit.empty()) {
+    throw InvalidArgument(absl::StrCat("no floating-point tensor ",
+                                       selector.number < 0 ? "" : absl::StrCat("number ", selector.number, " "),
+                                       "leaves ", selector.name));
+  }
+  constexpr size_t kShown = 8;
+  const std::string more = spellings.size() > kShown ? absl::StrCat(" and ", spellings.size() - kShown, " more") : "";
+  spellings.resize(std::min(spellings.size(), kShown));
+  throw InvalidArgument(
+      absl::StrCat(selector.name, " gives several tensors; name one: ", absl::StrJoin(spellings, ", "), more));
 }
 
 }  // namespace
@@ -122,19 +280,20 @@ bool SameTensor(const Probe& a, const Probe& b) {
   return a.operand.SamePlace(b.operand) && a.operand.version == b.operand.version;
 }
 
-Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output) {
+Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& chosen,
+                const std::vector<Probe>& outputs) {
   const Selector parsed = ParseSelector(selector);
   switch (parsed.kind) {
     case Selector::Kind::kLogits:
-      return FindLogits(trace, output);
+      return FindLogits(trace, chosen.at(0));
     case Selector::Kind::kCall:
       return FindCall(trace, parsed);
     case Selector::Kind::kOperator:
       return FindOperator(trace, parsed);
     case Selector::Kind::kModule:
-      return FindModule(trace, parsed);
+      return FindModule(trace, parsed, outputs);
   }
-  return output;
+  return chosen.at(0);
 }
 
 void RequireReached(const TracedRun& trace, const std::string& selector, const Probe& probe) {

@@ -3,15 +3,18 @@
 #define ADDEND_CORE_EXPLAIN_PROBE_H_
 
 #include <string>
+#include <vector>
 
 #include "core/linearize/linearization.h"
 #include "core/linearize/trace.h"
 
 namespace addend {
 
-// The tensor of a selector, which is written as DecomposeOptions::probes describes. `output`: the model's first result.
-// Throws InvalidArgument where the run has no such tensor.
-Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output);
+// The tensor of a selector, which is written as DecomposeOptions::probes describes. `chosen`: the results that the
+// question is about, at least one; `outputs`: all results, which leave the module that gives them. Throws
+// InvalidArgument where the run has no such tensor, or several.
+Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& chosen,
+                const std::vector<Probe>& outputs);
 
 // Whether both are the same elements of one tensor, as one operator left them.
 bool SameTensor(const Probe& a, const Probe& b);

@@ -150,6 +150,16 @@ void AddOutputs(const c10::IValue& result, Tracer& tracer, RecordedRun& run) {
 
 }  // namespace
 
+namespace {
+
+std::vector<Probe> ProbesOf(const std::vector<RecordedOutput>& outputs) {
+  std::vector<Probe> probes;
+  for (const RecordedOutput& output : outputs) probes.push_back(output.probe);
+  return probes;
+}
+
+}  // namespace
+
 std::string OutputName(size_t position) { return position == 0 ? "output" : absl::StrCat("output.", position); }
 
 void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name) {
@@ -190,7 +200,7 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
   if (left_out && (whole || text == kLogits) && by_bare_name == nullptr) refuse_left_out();
   if (whole && by_bare_name == nullptr) RequireOutput(given, text);
   try {
-    const Probe probe = FindProbe(trace, text, chosen[0].probe);
+    const Probe probe = FindProbe(trace, text, ProbesOf(chosen), ProbesOf(given));
     const bool no_softmax = text == kLogits && SameTensor(probe, chosen[0].probe);
     if (!no_softmax) return {text, {}, probe, {}};
     // Results of files are counted, and the first is what they are for. What a live model returns has places of its
@@ -256,7 +266,8 @@ void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& trace
   } else if (input.parts.defined()) {
     tracer.AddParts(value, reference, input.parts);
   } else {
-    tracer.AddFloatInput(value, reference, input.labels);
+    tracer.AddFloatInput(value, reference, input.labels,
+                         input.read_labels.defined() ? input.read_labels : input.labels);
   }
 }
 

@@ -118,8 +118,10 @@ class Places {
 
  private:
   Error DoesNotFit() const {
+    const bool of_one = value_.dim() > 1 && value_.size(0) > 1 && asked_.index.size() + 1 == value_.sizes().size();
     return InvalidArgument(
-        absl::StrCat("target ", TargetText(asked_), " does not fit an output of shape ", ShapeText(value_.sizes())));
+        absl::StrCat("target ", TargetText(asked_), " does not fit an output of shape ", ShapeText(value_.sizes()),
+                     of_one ? "; if its first dimension counts examples, ask for each_example" : ""));
   }
 
   Error NoDistribution() const {

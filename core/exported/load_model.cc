@@ -17,6 +17,53 @@
 namespace addend {
 namespace {
 
+// What a file that is no model begins with, and what that says of it.
+struct Beginning {
+  const char* bytes;
+  size_t size;
+  const char* is;
+};
+constexpr Beginning kBeginnings[] = {
+    {"\x80\x02", 2, "a pickle, or what torch.save wrote before version 1.6"},
+    {"\x80\x03", 2, "a pickle"},
+    {"\x80\x04", 2, "a pickle"},
+    {"\x80\x05", 2, "a pickle"},
+    {"\x89HDF\r\n", 6, "an HDF5 file, which Keras writes"},
+    {"\x93NUMPY", 6, "a NumPy file, which holds an array"},
+    {"GGUF", 4, "a GGUF file, which holds weights without a program that LibTorch could run"},
+    {"\x1f\x8b", 2, "compressed by gzip; unpack it"},
+    {"TFL3", 4, "a TensorFlow Lite file"},
+    {"<", 1, "text that begins with <, a page of a server instead of a file, perhaps"},
+    {"version https://git-lfs", 23, "a pointer of Git LFS to a file that was not fetched"},
+};
+
+// Of bytes that are no TorchScript file, what they are, as far as that is known; else empty. `archive`: theirs, if any.
+std::string WhatItIs(const exported::Bytes& bytes, const exported::Archive* archive) {
+  if (archive != nullptr) {
+    if (!archive->Has("data.pkl")) return "a zip archive of something else";
+    return archive->Has("constants.pkl")
+               ? "a TorchScript file that this LibTorch cannot read: one of a newer version, or with operators of a "
+                 "library that is not loaded"
+               : "what torch.save writes of a state dict or of a whole module, which holds weights without a program";
+  }
+  const auto begins = [&](size_t at, const char* with, size_t size) {
+    return bytes.size >= at + size && std::memcmp(bytes.data + at, with, size) == 0;
+  };
+  for (const Beginning& known : kBeginnings) {
+    if (begins(0, known.bytes, known.size)) return known.is;
+  }
+  if (begins(4, "TFL3", 4)) return "a TensorFlow Lite file";
+  // The length of a header in eight bytes, and the header.
+  if (bytes.size > 9 && bytes.data[7] == 0 && bytes.data[8] == '{')
+    return "a safetensors file, which holds weights only";
+  // ir_version, and behind it producer_name or another field of an ONNX model that is text or a message.
+  if (bytes.size > 3 && bytes.data[0] == 0x08 && bytes.data[1] > 0 && bytes.data[1] < 32 &&
+      (bytes.data[2] == 0x12 || bytes.data[2] == 0x3a || bytes.data[2] == 0x42)) {
+    return "an ONNX file, it seems";
+  }
+  return {};
+}
+
 // Loads TorchScript from an archive whose entries are compared with their checksums first, at which LibTorch does not
 // look: one flipped bit of a weight would be another model. `load` is given what a reader has to know of the archive.
 template <typename Load>
@@ -24,9 +71,10 @@ std::shared_ptr<Model> LoadWhole(exported::Bytes bytes, const std::string& name,
   constexpr char kZip[] = "PK\x03\x04";
   std::optional<Error> unread;
   std::vector<std::string> notes;
+  std::optional<exported::Archive> archive;
+  const exported::Bytes own = bytes;
+  exported::MemoryBudget budget(OneLine(name), bytes.size);
   if (bytes.size >= 4 && std::memcmp(bytes.data, kZip, 4) == 0) {
-    exported::MemoryBudget budget(OneLine(name), bytes.size);
-    std::optional<exported::Archive> archive;
     try {
       archive.emplace(std::move(bytes), name, &budget);
     } catch (const Error& error) {
@@ -37,7 +85,15 @@ std::shared_ptr<Model> LoadWhole(exported::Bytes bytes, const std::string& name,
       notes = archive->Notes();
     }
   }
-  if (!unread) return load(notes);
+  if (!unread) {
+    try {
+      return load(notes);
+    } catch (const Error& error) {
+      const std::string is = WhatItIs(own, archive ? &*archive : nullptr);
+      if (error.code() != absl::StatusCode::kInvalidArgument || is.empty()) throw;
+      throw Error(error.code(), absl::StrCat(error.what(), "; it is ", is));
+    }
+  }
   // For a file that only begins like a zip archive, LibTorch's error says nothing useful, so ours is added.
   try {
     load(notes);

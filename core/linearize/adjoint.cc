@@ -78,7 +78,7 @@ class Adjoint {
   }
 
   AdjointResult Run() {
-    result_.components = products_.Zeros(trace_.numc);
+    result_.components = products_.Zeros(trace_.numc + trace_.ElementsRead());
     result_.leftover = products_.Zeros();
     for (size_t p = 0; p < seeds_.size() && !options_.components_only; ++p) ReadTarget(p);
     const auto calls = static_cast<int64_t>(trace_.program.calls.size());

@@ -59,7 +59,7 @@ struct Growth {
 // The result of a backward sweep. All tensors are float64. Where the model computes with complex numbers they are real
 // parts: Re <cotangent, .>.
 struct AdjointResult {
-  at::Tensor components;  // [targets, numc]
+  at::Tensor components;  // [targets, numc], or with TracedRun::ElementsRead() more
   at::Tensor terms;       // [targets]: the magnitudes of what components are summed from
   at::Tensor value;       // [targets]: <cotangent, value of the probes>
   at::Tensor reference;   // [targets]

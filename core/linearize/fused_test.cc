@@ -443,7 +443,8 @@ Traced TraceNetwork(const Network& network, const Policy& policy, const Registry
   Tensor baseline = Random({5, 2, 3}, 2).to(dtype);
   if (near) baseline = input + (baseline - input) * at::tensor({0.0, 1e-7, 1e-3}, input.options());
   const auto begin = [&](Tracer& tracer, const Tensor& own) {
-    tracer.AddFloatInput(own, baseline, at::arange(30, at::kLong).remainder(5).view({5, 2, 3}));
+    const Tensor labels = at::arange(30, at::kLong).remainder(5).view({5, 2, 3});
+    tracer.AddFloatInput(own, baseline, labels, labels);
   };
   return TraceOf(network.run, input, policy, 5, begin, registry);
 }
@@ -620,7 +621,8 @@ TEST(FusedRule, TakesManyRows) {
         std::get<1>(at::lstm(x, {zeros, zeros}, {parameters[0], parameters[1]}, false, 1, 0.0, false, false, false))};
   };
   const Traced traced = TraceOf(model, input, policy, steps * size, [&](Tracer& tracer, const Tensor& own) {
-    tracer.AddFloatInput(own, at::zeros_like(own), at::arange(steps * size, at::kLong).view(own.sizes()));
+    const Tensor labels = at::arange(steps * size, at::kLong).view(own.sizes());
+    tracer.AddFloatInput(own, at::zeros_like(own), labels, labels);
   });
   const std::vector<Probe>& probes = traced.probes;
   const auto trace = std::make_shared<TracedRun>(traced.trace);

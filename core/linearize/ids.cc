@@ -1,6 +1,9 @@
 #include "core/linearize/ids.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
@@ -8,6 +11,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "absl/container/flat_hash_set.h"
 #include "core/intercept/replace_tensors.h"
@@ -65,6 +70,8 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
     if (!own.defined()) own = at::full_like(operand.moves, kNone, at::TensorOptions().dtype(at::kLong));
     if (operand.moves.defined()) own = own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
     if (vectors) own = own.unsqueeze(-1);
+    // The boundaries of bins depend on the input.
+    if (!at::is_expandable_to(own.sizes(), sizes)) return {{}, true};
     own = own.expand(sizes);
     all = all.defined() ? at::where(all.eq(kNone), own, at::where(own.eq(kNone).logical_or(own.eq(all)), all, kMixed))
                         : own;
@@ -73,6 +80,31 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
   const bool mixed = all.eq(kMixed).any().item<bool>();
   const bool any = all.ge(0).any().item<bool>();
   return {any ? all.clamp_min(kNone) : at::Tensor(), mixed};
+}
+
+// `dim` of a call, as a list: of all dimensions where it names none.
+std::vector<int64_t> DimsOf(const Operator& op, const std::vector<c10::IValue>& arguments) {
+  const auto index = op.schema().argumentIndexWithName("dim");
+  if (!index || static_cast<size_t>(*index) >= arguments.size()) return {};
+  const c10::IValue& dim = arguments[*index];
+  return dim.isInt() ? std::vector<int64_t>{dim.toInt()} : dim.isIntList() ? dim.toIntVector() : std::vector<int64_t>();
+}
+
+// The label that all elements have which a result is made of.
+IdLabels Reduced(const Operator& op, const std::vector<c10::IValue>& arguments, const IdOperand& operand,
+                 at::IntArrayRef sizes) {
+  if (!operand.labels.defined()) return {{}, operand.moves.defined()};
+  at::Tensor own = operand.labels;
+  if (operand.moves.defined()) own = own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
+  if (own.numel() == 0) return {};
+  const std::vector<int64_t> dims = DimsOf(op, arguments);
+  const at::Tensor largest = own.amax(dims, /*keepdim=*/false);
+  const at::Tensor least = own.masked_fill(own.eq(kNone), std::numeric_limits<int64_t>::max()).amin(dims, false);
+  const at::Tensor one = at::where(largest.eq(kNone).logical_or(least.eq(largest)), largest, kMixed);
+  const bool mixed = one.eq(kMixed).any().item<bool>();
+  if (one.numel() != c10::multiply_integers(sizes)) return {{}, true};
+  if (!one.ge(0).any().item<bool>()) return {{}, mixed};
+  return {one.clamp_min(kNone).reshape(sizes), mixed};
 }
 
 }  // namespace
@@ -91,6 +123,9 @@ IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IVa
     case IdFlow::kElementwise:
     case IdFlow::kOneHot:
       return Combined(operands, sizes, flow == IdFlow::kOneHot);
+    case IdFlow::kReduces:
+      if (!operands.empty()) return Reduced(op, arguments, operands[0], sizes);
+      break;
     case IdFlow::kEnds:
       break;
   }

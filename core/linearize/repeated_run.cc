@@ -290,7 +290,7 @@ std::vector<at::Tensor> RepeatedRun::Give(const Placed& placed, bool on_referenc
       given.push_back(operands.back());
     } else {
       const auto own = written.empty() ? written.end() : written.find(operand.storage);
-      const at::Tensor tensor = ViewOf(own != written.end() ? own->second : flat, operand);
+      const at::Tensor tensor = GivenAgain(own != written.end() ? own->second : flat, operand);
       operands.push_back(source.copied ? tensor.clone() : tensor);
     }
   }

@@ -34,6 +34,10 @@ bool Role::CarriesRows(size_t output) const {
   return rule == nullptr || rule->carried < 0 || static_cast<int>(output) < rule->carried;
 }
 
+IdFlow Role::StepFlow() const {
+  return flow == IdFlow::kEnds && rule != nullptr && rule->kind == Kind::kPointwise ? IdFlow::kElementwise : flow;
+}
+
 const Role& Roles::Of(const Operator& op) {
   std::unique_ptr<const Role>& role = roles_[&op.schema()];
   if (role == nullptr) role = std::make_unique<const Role>(*registry_, op);

@@ -23,6 +23,8 @@ struct Role {
 
   // Whether the rule lets rows follow an output of floating-point or complex numbers.
   bool CarriesRows(size_t output) const;
+  // How elements of a float result depend on those of float operands; see Note [Steps] in tracked_ids.h.
+  IdFlow StepFlow() const;
 
   std::string full_name;
   OperatorTraits traits;

@@ -55,7 +55,7 @@ std::vector<at::Tensor> Give(const TracedRun& trace, const Call& call, bool on_b
       continue;
     }
     const auto own = written->find(operand.storage);
-    at::Tensor tensor = ViewOf(own != written->end() ? own->second : flat(operand), operand);
+    at::Tensor tensor = GivenAgain(own != written->end() ? own->second : flat(operand), operand);
     const bool aside = !operand.written && MayBeWrittenAside(call.op.schema().arguments()[operand.argument]);
     operands.push_back(aside ? tensor.clone() : tensor);
     if (operand.written) given.push_back(tensor);

@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,15 +22,16 @@ namespace {
 
 }  // namespace
 
-void Starts::AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
+void Starts::AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels,
+                           const at::Tensor& read_labels) {
   const Operand operand = states_->Describe(value);
   StorageState& state = states_->Of(operand.storage);
-  state.decomposed = state.given = true;
+  state.decomposed = true;
   state.reference = reference.flatten();
-  state.labels = labels.flatten();
+  state.steps = std::make_shared<const Steps>(read_labels.flatten());
   Start start;
   start.operand = operand;
-  start.labels = state.labels;
+  start.labels = labels.flatten();
   starts_.push_back(std::move(start));
   kept_->AddInput(operand);
   states_->Keep(operand, value);
@@ -55,7 +57,7 @@ void Starts::AddParts(const at::Tensor& value, const at::Tensor& reference, cons
 void Starts::AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
   const Operand operand = states_->Describe(value);
   StorageState& state = states_->Of(operand.storage);
-  state.tracked = state.given = true;
+  state.tracked = true;
   state.reference = reference.flatten();
   state.labels = labels.flatten();
   kept_->AddInput(operand);

@@ -23,7 +23,8 @@ class Starts {
   Starts(StorageStates* states, KeptReferences* kept) : states_(states), kept_(kept) {}
 
   // See the methods of Tracer that have these names.
-  void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
+  void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels,
+                     const at::Tensor& read_labels);
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
                 const at::Tensor& leftover, uint32_t marks, int64_t depth);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);

@@ -9,6 +9,12 @@
 
 namespace addend {
 
+const at::Tensor& Steps::Labels() const {
+  // What it was found by keeps other storages' steps.
+  if (find_) labels_ = std::exchange(find_, nullptr)();
+  return labels_;
+}
+
 void StorageState::OwnReference() {
   if (!reference_shared) return;
   reference = reference.clone();
@@ -75,7 +81,6 @@ void StorageStates::PrepareWrite(const Operand& operand, const at::Tensor& tenso
     }
     state.newest_is_live = false;
   }
-  state.given = false;
   if (!traced || state.decomposed || state.tracked) return;
   // A plain storage becomes decomposed, or ids that are tracked, by this write: until now its reference is its value.
   state.reference = FlatCopy(operand, tensor);

@@ -9,7 +9,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -18,6 +21,25 @@
 #include "core/program/traced_calls.h"
 
 namespace addend {
+
+// Which element of an input each element of a float storage is made of, step by step: see Note [Steps] in
+// tracked_ids.h. Worked out when somebody asks.
+class Steps {
+ public:
+  // Of an input as it was given.
+  explicit Steps(at::Tensor labels) : labels_(std::move(labels)) {}
+  // `length`: of the chain that leads to it.
+  Steps(std::function<at::Tensor()> find, int length) : length_(length), find_(std::move(find)) {}
+
+  // int64 over the whole storage: the component of each element, -1: none, or several.
+  const at::Tensor& Labels() const;
+  int length() const { return length_; }
+
+ private:
+  int length_ = 0;
+  mutable at::Tensor labels_;
+  mutable std::function<at::Tensor()> find_;
+};
 
 struct StorageState {
   // Before something writes the reference.
@@ -29,12 +51,13 @@ struct StorageState {
   bool tracked = false;
   bool unknown = false;            // tracked, and the baseline gives another number of elements, or none
   bool condition = false;          // tracked, and a comparison or a float led to it: an id no more
-  bool given = false;              // an input as it was given: nobody has written it
+  bool step = false;               // tracked booleans that compare elements that Steps are known of
   std::optional<Position> origin;  // tracked: the operator that derived it; none: ids as they were given
   at::Tensor reference;            // now; over the whole storage
   bool reference_shared = false;   // somebody else has that tensor too: who writes copies first
   bool reference_known = false;    // it is what the last run found; see Note [Kept references]
   at::Tensor labels;
+  std::shared_ptr<const Steps> steps;  // decomposed; null: its elements are made of several
   std::vector<Kept> kept;
   bool newest_is_live = false;  // the last entry of `kept` shares memory with the model
 };

@@ -319,7 +319,7 @@ void Tracer::TraceIds(CallAtHand& own, const std::vector<at::Tensor>& tensors) {
         [](const at::Tensor& a, const at::Tensor& b) { return a.defined() && b.defined() && a.sizes() == b.sizes(); });
     trace_.guards.push_back({ids_.OriginOf(own.call), own.call.position, same, own.call.index});
   }
-  const bool ids = ids_.ReadsIds(own.call);
+  const bool ids = ids_.ReadsIds(own.call) || labels.labels.defined();
   ids_.AdoptAll(own.call, tensors, references, labels);
   if (ids && labels.mixed && own.call.outputs[0].dtype != at::kBool) trace_.unattributed.push_back(own.call.position);
 }
@@ -394,6 +394,7 @@ void Tracer::SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors,
     if (Carries(own, k)) {
       if (!known.defined()) SetReference(own, k, tensors[k], references[k]);
       states_.Of(output.storage).decomposed = output.decomposed = true;
+      ids_.FollowSteps(own, output);
     }
     if (known.defined()) states_.Of(output.storage).reference = known;
     states_.Keep(output, tensors[k]);

@@ -59,8 +59,12 @@ class Tracer : public CallHandler {
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   // A tensor that the model is given, whether it is split or not: before it is told how.
   void Give(const at::Tensor& value) { recorder_.Give(value); }
-  void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
-    starts_.AddFloatInput(wide_inputs_.Add(value), wide_inputs_.Wide(reference), labels);
+  // `read_labels`: the component that an element belongs to where an id is read from it. From numc on, those are
+  // numbers of elements, which have no component of their own before one is read.
+  void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels,
+                     const at::Tensor& read_labels) {
+    starts_.AddFloatInput(wide_inputs_.Add(value), wide_inputs_.Wide(reference), labels, read_labels);
+    trace_.elements += value.numel();
   }
   // Where operators compute in a wider dtype, what the parts miss of value - reference, by their rounding in their own
   // dtype, is leftover.

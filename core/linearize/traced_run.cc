@@ -98,6 +98,16 @@ RowStart TracedRun::StartOf(const Call& call) const {
   return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
 }
 
+int64_t TracedRun::ElementsRead() const {
+  const auto reads = [&](int64_t index) {
+    const Call& call = program.calls[index];
+    const bool own = IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone;
+    const at::Tensor labels = Labels(own ? call.outputs[0] : call.operands[1]);
+    return labels.defined() && labels.numel() > 0 && labels.max().item<int64_t>() >= numc;
+  };
+  return elements > 0 && std::any_of(row_starts.begin(), row_starts.end(), reads) ? elements : 0;
+}
+
 bool TracedRun::StepsOfConditions(const Call& call) const {
   if (!baseline_conditions) return false;
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {

@@ -71,6 +71,7 @@ struct TracedRun {
   std::vector<Start> starts;
   double share = 1;  // of the whole line's ids, which are the same in every piece of it; see Note [Segments]
   int64_t numc = 0;
+  int64_t elements = 0;             // of the float inputs that are split by labels
   std::vector<int64_t> row_starts;  // ascending: indices of the calls in which ids become numbers; see StartsRows
   // Values, references and rows stay in autograd's graph.
   bool differentiable = false;
@@ -94,6 +95,9 @@ struct TracedRun {
   // Whether rows begin in what a call gives: an embedding, a bag or a cast of ids; see Note [Ids].
   bool StartsRows(const Call& call) const;
   RowStart StartOf(const Call& call) const;
+  // How many numbers of elements stand behind the components: all, where rows begin in ids that were read from some,
+  // else none. See Tracer::AddFloatInput().
+  int64_t ElementsRead() const;
   // Whether a call read conditions that are others on the baseline, which its reference has.
   bool StepsOfConditions(const Call& call) const;
   // Whether the operand is something that was dropped.

@@ -30,7 +30,7 @@ Traced TraceOf(const std::function<std::vector<Tensor>(const Tensor&)>& model, c
 std::function<void(Tracer&, const Tensor&)> Columns(const Tensor& baseline) {
   return [baseline](Tracer& tracer, const Tensor& input) {
     const Tensor labels = at::arange(input.size(1), at::kLong).expand(input.sizes()).contiguous();
-    tracer.AddFloatInput(input, baseline.clone(), labels);
+    tracer.AddFloatInput(input, baseline.clone(), labels, labels);
   };
 }
 

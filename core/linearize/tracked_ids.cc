@@ -1,11 +1,13 @@
 #include "core/linearize/tracked_ids.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +19,13 @@ namespace {
 
 constexpr char kHint[] = "choose policy conditions=value, or another baseline";
 
+constexpr int kLongChain = 64;
+
 bool Labelled(const Operand& operand) { return operand.storage >= 0 && operand.labelled; }
+
+at::Tensor Everywhere(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  return at::ones({}, options.dtype(at::kBool).requires_grad(false)).expand(sizes);
+}
 
 }  // namespace
 
@@ -29,6 +37,17 @@ bool TrackedIds::IsId(const Operand& operand) const {
 
 bool TrackedIds::ReadsIds(const Call& call) const {
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) { return IsId(operand); });
+}
+
+bool TrackedIds::ReadsSteps(const Call& call) const {
+  bool some = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0) continue;
+    const StorageState& state = states_->At(operand.storage);
+    if (operand.labelled && !state.step && !IsId(operand)) return false;
+    some = some || (operand.labelled ? state.step : operand.decomposed && state.steps != nullptr);
+  }
+  return some;
 }
 
 bool TrackedIds::ReadsUnknown(const Call& call) const {
@@ -95,22 +114,83 @@ bool TrackedIds::SameOnBaseline(const CallAtHand& own) const {
   return same;
 }
 
+// What is known of an operand of integers or booleans, or of floats that are steps.
+IdOperand TrackedIds::IdOf(const at::Tensor& tensor, const Operand& operand) const {
+  IdOperand id;
+  if (operand.storage < 0 || !(operand.labelled || operand.decomposed)) return id;
+  const StorageState& state = states_->At(operand.storage);
+  const at::Tensor labels = operand.labelled ? state.labels : state.steps ? state.steps->Labels() : at::Tensor();
+  if (labels.defined() && SameNumbers(states_->Info(operand.storage).dtype, operand.dtype)) {
+    id.labels = ViewOf(labels, operand.geometry);
+  }
+  id.moves = operand.labelled ? MovesOf(operand, tensor) : tensor.ne(ViewOf(state.reference, operand));
+  return id;
+}
+
 IdLabels TrackedIds::LabelsOf(const CallAtHand& own, at::IntArrayRef sizes) const {
   std::vector<IdOperand> operands;
-  own.ForEachOperand([&](const at::Tensor& tensor, const Operand& operand) {
-    IdOperand id;
-    if (operand.storage >= 0 && (operand.labelled || operand.decomposed)) {
-      const StorageState& state = states_->At(operand.storage);
-      const bool has_labels = state.labels.defined() && (operand.labelled || state.given);
-      if (has_labels && SameNumbers(states_->Info(operand.storage).dtype, operand.dtype)) {
-        id.labels = ViewOf(state.labels, operand.geometry);
-      }
-      id.moves =
-          operand.labelled ? MovesOf(operand, tensor) : at::ones(tensor.sizes(), tensor.options().dtype(at::kBool));
-    }
-    operands.push_back(std::move(id));
-  });
+  own.ForEachOperand(
+      [&](const at::Tensor& tensor, const Operand& operand) { operands.push_back(IdOf(tensor, operand)); });
   return CarryLabels(own.role.flow, own.call.op, own.arguments, operands, sizes);
+}
+
+void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
+  StorageState& state = states_->Of(output.storage);
+  const bool in_place = output.written && !own.call.resized_output;
+  const std::shared_ptr<const Steps> before = in_place ? state.steps : nullptr;
+  state.steps = nullptr;
+  const IdFlow flow = own.role.StepFlow();
+  if (flow != IdFlow::kMoves && flow != IdFlow::kElementwise) return;
+  if (own.call.outputs.size() != 1) return;
+  // By operand: its steps, or what is known of it as an id.
+  std::vector<std::pair<std::shared_ptr<const Steps>, IdOperand>> sources;
+  int length = before ? before->length() : 0;
+  bool follows = true;
+  own.ForEachOperand([&](const at::Tensor& tensor, const Operand& operand) {
+    auto& [steps, id] = sources.emplace_back();
+    if (!follows || operand.storage < 0) return;
+    if (operand.decomposed) {
+      steps = operand.written && in_place ? before : states_->At(operand.storage).steps;
+      follows = steps != nullptr && SameNumbers(states_->Info(operand.storage).dtype, operand.dtype);
+      if (follows) length = std::max(length, steps->length());
+    } else if (operand.labelled) {
+      // The reference has the value's condition, which is not what the model does on the baseline.
+      id = IdOf(tensor, operand);
+      follows = !id.moves.defined();
+    }
+    const bool moved = IsMoved(own.call.op.schema().arguments()[operand.argument].name());
+    if (flow == IdFlow::kMoves && !moved && tensor.defined()) follows = false;
+  });
+  if (!follows) return;
+  const at::IntArrayRef sizes = output.geometry.sizes;
+  const auto find = [before, sources, flow, op = own.call.op, output, sizes = sizes.vec(),
+                     numel = states_->Info(output.storage).numel, operands = own.call.operands,
+                     // Only the sizes of what moves are asked for.
+                     arguments = flow == IdFlow::kMoves ? own.Replaced([](const at::Tensor& tensor, const Operand&) {
+                       return tensor.defined() ? at::empty({1}, tensor.options()).expand(tensor.sizes()) : tensor;
+                     })
+                                                        : std::vector<c10::IValue>()] {
+    std::vector<IdOperand> known;
+    at::TensorOptions options(at::kLong);
+    for (size_t k = 0; k < sources.size(); ++k) {
+      const auto& [steps, id] = sources[k];
+      if (!steps) {
+        known.push_back(id);
+        continue;
+      }
+      options = steps->Labels().options();
+      known.push_back({ViewOf(steps->Labels(), operands[k].geometry), Everywhere(operands[k].geometry.sizes, options)});
+    }
+    const at::Tensor labels = CarryLabels(flow, op, arguments, known, sizes).labels;
+    at::Tensor flat = before ? before->Labels().clone() : at::full({numel}, -1, options);
+    at::Tensor own_labels = ViewOf(flat, output.geometry);
+    labels.defined() ? own_labels.copy_(labels) : own_labels.fill_(-1);
+    return flat;
+  };
+  const auto steps = std::make_shared<const Steps>(find, length + 1);
+  // A long chain would be followed, and freed, too deep at once.
+  if (steps->length() % kLongChain == 0) steps->Labels();
+  state.steps = steps;
 }
 
 at::Tensor TrackedIds::FlatLabels(const at::Tensor& labels, const Operand& operand) const {
@@ -163,6 +243,10 @@ void TrackedIds::AdoptAll(Call& call, const std::vector<at::Tensor>& tensors, co
                           const IdLabels& own) {
   const bool unknown = ReadsUnknown(call);
   const bool ids = ReadsIds(call);
+  const bool steps = ReadsSteps(call);
+  const bool derived = std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    return operand.decomposed || (Labelled(operand) && states_->At(operand.storage).origin);
+  });
   for (size_t k = 0; k < tensors.size(); ++k) {
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
@@ -171,10 +255,14 @@ void TrackedIds::AdoptAll(Call& call, const std::vector<at::Tensor>& tensors, co
           output);
     StorageState& state = states_->Of(output.storage);
     state.unknown = state.unknown || unknown;
-    // What a comparison says is no id, even where it depends on one alone; an id that it was applied to still is.
-    const bool id = ids && labelled && !own.mixed && output.dtype != at::kBool;
+    // What a comparison says is no id, even where it depends on one alone; an id that it was applied to still is. See
+    // Note [Steps].
+    const bool one = labelled && !own.mixed;
+    const bool id = (ids || steps) && one && output.dtype != at::kBool;
+    state.step = steps && one && output.dtype == at::kBool;
     state.condition = !id && (state.condition || output.dtype == at::kBool || (!labelled && !ids));
-    if (id) state.origin.reset();
+    // Of ids that were read from floats, the operator that did so; ids that were given come from nowhere.
+    if (id && ids && !derived) state.origin.reset();
     states_->Keep(output, tensors[k]);
   }
 }

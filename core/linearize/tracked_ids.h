@@ -1,5 +1,12 @@
 // Integers and booleans that depend on split inputs, while the model runs: what they are on the baseline, and which
 // component each element belongs to. See Note [Ids] in core/linearize/ids.h.
+//
+// Note [Steps]
+// Many models read ids from floats: a category in a table of floats, a bin. What an operator makes element by element
+// of one element of an input (scaled, clamped, rounded, compared with numbers) is made of that element alone. An
+// integer read from it is an id of that element, as one given as an integer is: the number of a bin, or of comparisons
+// that hold. Which element it is, each float storage knows by its steps until an operator reads several. A boolean
+// is no id: masks and branches are conditions.
 #ifndef ADDEND_CORE_LINEARIZE_TRACKED_IDS_H_
 #define ADDEND_CORE_LINEARIZE_TRACKED_IDS_H_
 
@@ -40,6 +47,9 @@ class TrackedIds {
   // Whether all integers and booleans that the call reads are on the baseline what they are in the value.
   bool SameOnBaseline(const CallAtHand& own) const;
 
+  // After a call that gives floats, for each output that has rows: whether they are steps of elements still.
+  void FollowSteps(const CallAtHand& own, const Operand& output);
+
   // Labels of a call's first result, which has `sizes`.
   IdLabels LabelsOf(const CallAtHand& own, at::IntArrayRef sizes) const;
   // Labels of an operand's elements over its whole storage; -1 elsewhere, and everywhere where `labels` is undefined.
@@ -54,6 +64,8 @@ class TrackedIds {
                 const IdLabels& own);
 
  private:
+  bool ReadsSteps(const Call& call) const;
+  IdOperand IdOf(const at::Tensor& tensor, const Operand& operand) const;
   at::Tensor MovesOf(const Operand& operand, const at::Tensor& value) const;
   void SetLabels(const Operand& output, const at::Tensor& labels);
 

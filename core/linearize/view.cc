@@ -85,6 +85,15 @@ at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand) {
   return WithFlags(ViewOf(own, operand.geometry), operand);
 }
 
+at::Tensor GivenAgain(const at::Tensor& flat, const Operand& operand) {
+  at::Tensor tensor = ViewOf(flat, operand);
+  if (!operand.wrapped_number) return tensor;
+  // The view may be the tensor itself, which others see.
+  tensor = tensor.alias();
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
 at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand) {
   at::Tensor own = rows;
   const bool complex = at::isComplexType(operand.dtype);

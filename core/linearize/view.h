@@ -27,6 +27,9 @@ at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry);
 // or negated.
 at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand);
 
+// The same, as an operator is given it that runs again: a number that LibTorch wrapped is one again.
+at::Tensor GivenAgain(const at::Tensor& flat, const Operand& operand);
+
 // Returns the rows [R, *sizes] of an operand over the rows [R, numel] of its storage. They may be lazily conjugated or
 // negated. Undefined if the rows lie so that no such view exists; Paired() gives rows for which it does.
 at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand);

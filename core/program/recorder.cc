@@ -110,6 +110,7 @@ Operand Recorder::Describe(const at::Tensor& tensor) {
   operand.geometry = GeometryOf(tensor);
   operand.conjugated = tensor.is_conj();
   operand.negated = tensor.is_neg();
+  operand.wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
   return operand;
 }
 

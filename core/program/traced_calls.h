@@ -37,6 +37,7 @@ struct Operand {
   bool written = false;     // the call writes it
   bool conjugated = false;  // its elements are the conjugates of what is stored, lazily
   bool negated = false;     // its elements are the negatives of what is stored, lazily
+  bool wrapped_number = false;  // a number that LibTorch wrapped: it does not take part in type promotion
   at::ScalarType dtype = at::ScalarType::Undefined;  // may differ from that of the storage; see SameNumbers
   Geometry geometry;                                 // in elements of `dtype`
 

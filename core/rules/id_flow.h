@@ -18,6 +18,7 @@ enum class IdFlow {
   kMoves,        // each is an element of an operand, or a number that fills in
   kElementwise,  // each depends on the operands' elements at its own place
   kOneHot,       // each vector depends on one element
+  kReduces,      // each depends on the elements of its first operand along the dimensions that it names, or on all
 };
 
 // Looks up the flow by the name under which rules are registered, for results that are integers and booleans, whether

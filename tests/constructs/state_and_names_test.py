@@ -616,6 +616,45 @@ class NamesTest(unittest.TestCase):
         self.assertAlmostEqual(alone.explain(self.input(), at="logits")[0].value, 6.0, places=5)
 
     @of("outputs by name")
+    def test_logits_are_what_the_last_softmax_or_sigmoid_reads(self):
+        weight = torch.tensor([[1.0, 0.5, -1.0, 2.0], [0.3, -1.0, 0.2, 0.0], [-0.5, 0.1, 1.0, 1.0]])
+
+        def scores(x):
+            return nn.functional.linear(x, weight)
+
+        want = scores(self.x)[0, 1].item()
+        for name, behind in {
+            "softmax": lambda s: s.softmax(-1),
+            "log_softmax": lambda s: s.log_softmax(-1),
+            "sigmoid": lambda s: s.sigmoid(),
+            "logsigmoid": nn.functional.logsigmoid,
+            "clamped": lambda s: s.softmax(-1).clamp(1e-7, 1 - 1e-7),
+            "cast": lambda s: s.softmax(-1).double(),
+            "scaled": lambda s: s.sigmoid() * 100 / 2,
+            "moved a little": lambda s: (s.softmax(-1) + 1e-6).log(),
+            "back from logarithms": lambda s: s.log_softmax(-1).exp(),
+            "copied": lambda s: s.sigmoid().clone().view(1, 3),
+            "in place": lambda s: s.sigmoid().clamp_(0.1, 0.9),
+            "saturated": lambda s: (s * 1000).div(1000).sigmoid(),
+            "nothing": lambda s: s,
+        }.items():
+            with self.subTest(name):
+                compiled = addend.compile(lambda x, behind=behind: behind(scores(x)))
+                found = compiled.explain(self.input(), targets="0,1", at="logits")
+                self.assertAlmostEqual(found[0].value, want, places=5)
+                for a, b in zip(found[0].contributions, (self.x * weight[1])[0].tolist()):
+                    self.assertAlmostEqual(a, b, places=5)
+        for name, behind in {
+            "tanh": lambda s: s.tanh(),
+            "a softmax by hand": lambda s: s.exp() / s.exp().sum(-1, keepdim=True),
+        }.items():
+            with self.subTest(name):
+                with self.assertRaisesRegex(addend.InvalidArgument, "no softmax or sigmoid gives the output"):
+                    addend.compile(lambda x, behind=behind: behind(scores(x))).explain(
+                        self.input(), targets="0,1", at="logits"
+                    )
+
+    @of("outputs by name")
     def test_files_obey_or_refuse(self):
         class Two(nn.Module):
             def forward(self, x):

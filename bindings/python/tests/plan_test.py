@@ -101,6 +101,33 @@ class PlanTest(unittest.TestCase):
     def asked(self, row):
         return addend.Input(row, dims=1, baseline=0.25)
 
+    def test_numbers_beside_tensors_without_dimensions(self):
+        """LibTorch wraps such a number as float64, which has no say in the dtype of the result."""
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(6, 3)
+
+        def network(x):
+            y = x / (x.norm() + 1e-6)
+            return layer(y) + y.square().sum() * 0.3
+
+        x = torch.randn(1, 6)
+        model = addend.compile(network)
+
+        def asked():
+            return addend.Input(x, dims=1, baseline=0.5)
+
+        found = model.explain(asked(), targets="0,0")[0]
+        self.assertAlmostEqual(found.recovery, network(x)[0, 0].item(), places=5)
+        plan = model.plan(asked(), targets="0,0")
+        other = torch.randn(1, 6)
+        for row in (x, other):
+            one = plan.attribute(row)[0]
+            again = model.explain(addend.Input(row, dims=1, baseline=0.5), targets="0,0")[0]
+            self.assertEqual(one.contributions, again.contributions)
+            self.assertAlmostEqual(one.value, network(row)[0, 0].item(), places=5)
+        limited = model.explain(asked(), targets="0,0", memory=100)[0]
+        self.assertEqual(limited.contributions, found.contributions)
+
     def test_gives_the_same_bits(self):
         for targets in ("0,1", ["0,0", "0,1-0,0"]):
             plan = self.model.plan(self.asked(self.row), targets=targets)

@@ -1,0 +1,196 @@
+"""A module's name means what the module returned, in probes, `at=` and splits inside the model.
+
+The oracle is a forward hook of PyTorch. A name that means several tensors is an error that lists them.
+"""
+
+import os
+import tempfile
+import unittest
+import warnings
+
+import torch
+from torch import nn
+
+import addend
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        given, weights = self.inner(x, x, x)
+        return self.head(given)
+
+
+class Several(nn.Module):
+    """Returns what is used, nothing, and what is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        hidden = self.layer(x)
+        return torch.relu(hidden), None, {"also": torch.tanh(hidden)}
+
+
+class OfSeveral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Several()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.inner(x)[0])
+
+
+class Statistic(nn.Module):
+    """Keeps a mean, after it has computed what it returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        given = self.layer(x).tanh()
+        self.mean.copy_(given.detach().mean(dim=(0, 1)))
+        return given
+
+
+class OfStatistic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Statistic()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.inner(x))
+
+
+class LastState(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.LSTM(4, 5, batch_first=True)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x):
+        _, (hidden, _) = self.inner(x)
+        return self.head(hidden[-1])
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        left = self.inner(x[..., :2])
+        return self.head(torch.cat([left, self.inner(x[..., 2:])], -1))
+
+
+class Both(nn.Module):
+    """Both tensors of the module are used."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.GRU(4, 5, batch_first=True)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x):
+        steps, last = self.inner(x)
+        return self.head(steps + last.transpose(0, 1))
+
+
+X = torch.tensor([[[0.5, -1.0, 2.0, 0.1], [0.3, 0.2, -0.7, 1.0], [1.5, 0.1, 0.0, -0.4]]])
+
+
+def flattened(returned):
+    if isinstance(returned, torch.Tensor):
+        return [returned]
+    own = returned.values() if isinstance(returned, dict) else returned or ()
+    return [tensor for one in own for tensor in flattened(one)]
+
+
+def hooked(net):
+    """What the module `inner` returns in each of its calls."""
+    seen = []
+    handle = net.inner.register_forward_hook(lambda module, given, returned: seen.append(flattened(returned)))
+    with torch.no_grad():
+        net(X)
+    handle.remove()
+    return seen
+
+
+class ModuleOutputsTest(unittest.TestCase):
+    def setUp(self):
+        warnings.simplefilter("ignore")
+        torch.manual_seed(1)
+
+    def models(self, net):
+        yield "live", addend.compile(net)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.trace(net, X, check_trace=False).save(path)
+            yield "file", addend.load_model(path)
+        yield "program", addend.compile(net).record(X).model()
+
+    def probed(self, model, name):
+        return model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=[name])[name]
+
+    def test_what_is_used_is_meant(self):
+        for kind, which in ((Attention, 0), (OfSeveral, 0), (OfStatistic, 0), (LastState, 1)):
+            net = kind().eval()
+            want = hooked(net)[0][which]
+            for door, model in self.models(net):
+                with self.subTest(kind.__name__, door=door):
+                    found = self.probed(model, "inner")
+                    torch.testing.assert_close(found.value.torch(), want)
+                    torch.testing.assert_close(found.recovery.torch(), want, atol=1e-5, rtol=1e-5)
+                    explained = model.explain(addend.Input(X, dims=1, baseline=0.25), targets="0,0,1", at="inner")
+                    self.assertAlmostEqual(explained[0].value, want[0, 0, 1].item(), places=5)
+
+    def test_splits_inside_begin_there(self):
+        for kind in (OfSeveral, OfStatistic):
+            net = kind().eval()
+            want = hooked(net)[0][0]
+            head = net.head
+            for door, model in self.models(net):
+                with self.subTest(kind.__name__, door=door):
+                    found = model.explain(X, inside=addend.Inside("inner", dims=2), targets="0,1,2")
+                    # The head is linear.
+                    parts = (want[0, 1] * head.weight[2]).tolist()
+                    for a, b in zip(found[0].contributions, parts):
+                        self.assertAlmostEqual(a, b, places=5)
+
+    def test_several_calls_are_counted(self):
+        net = Twice().eval()
+        want = [returned[0] for returned in hooked(net)]
+        for door, model in self.models(net):
+            with self.subTest(door=door):
+                with self.assertRaisesRegex(addend.InvalidArgument, r"inner@0 \(.*inner@1 \("):
+                    self.probed(model, "inner")
+                for k in range(2):
+                    torch.testing.assert_close(self.probed(model, "inner@%d" % k).value.torch(), want[k])
+                with self.assertRaisesRegex(addend.InvalidArgument, "inner is called 2 times"):
+                    self.probed(model, "inner@2")
+
+    def test_several_tensors_are_counted(self):
+        net = Both().eval()
+        steps, last = hooked(net)[0]
+        for door, model in self.models(net):
+            with self.subTest(door=door):
+                with self.assertRaisesRegex(addend.InvalidArgument, r"inner:0 \(.*inner:1 \("):
+                    self.probed(model, "inner")
+                found = [self.probed(model, "inner:%d" % k).value.torch() for k in range(2)]
+                self.assertEqual(sorted(tuple(t.shape) for t in found), sorted((tuple(steps.shape), tuple(last.shape))))
+                with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor number 2 leaves inner"):
+                    self.probed(model, "inner:2")
+
+
+if __name__ == "__main__":
+    unittest.main()
