@@ -666,8 +666,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_first_component(ad
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_request* request,
                                                                    const char* name) ADDEND_NOEXCEPT;
 /* Asks for the composition of an inner tensor.
- * in: selector: "layers.0.attention" (a module), "#28" (an operator by its number), "aten::gelu" or "aten::gelu:2" (an
- * operator by its name), "logits" (what a final softmax reads). */
+ * in: selector: "layers.0.attention" (what left a module: the tensor that it gave and others read or the model
+ * returns), "encoder@1" (the same of one of several calls, counted from 0), "attention:1" (one of several tensors that
+ * left it),
+ * "#28" (an operator by its number), "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what the last
+ * softmax or sigmoid reads). A name of several tensors is an error that lists them when the request is answered. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
 /* Asks for one of the model's results; those that no call names are left out. Without any call, all count.
@@ -1001,6 +1004,9 @@ ADDEND_API const char* addend_results_report_text(const addend_results* results,
 /* Returns a note, one line that a reader of the results has to know; NULL behind the last one. Replays have them too,
  * which have no report. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns one of those notes that say that numbers may not mean what a reader takes them for; NULL behind the last one.
+ * The other notes are remarks, on the preset that was chosen, say. Borrowed. */
+ADDEND_API const char* addend_results_warning(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
 /* The report as a JSON object, {"format": "addend.report", "version": 1, ...}: policy, counts, errors, notes, tracing
  * failures, and every check, worst first. out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_report(const addend_results* results,

@@ -501,6 +501,12 @@ class Results : public Handle<addend_results, addend_results_release> {
     while (const char* note = addend_results_note(get(), notes.size())) notes.emplace_back(note);
     return notes;
   }
+  // Those of the notes that say that numbers may not mean what a reader takes them for.
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> warnings;
+    while (const char* warning = addend_results_warning(get(), warnings.size())) warnings.emplace_back(warning);
+    return warnings;
+  }
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
   // A text of the report: "reference_is_model_on_baseline" or "reference_reason"; empty for any other key.
   std::string report_text(const std::string& key) const {

@@ -295,6 +295,7 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_results_dim_size(h.results, 0, 0), -1);
     EXPECT_TRUE(std::isnan(addend_results_report_number(h.results, "nodes")));
     EXPECT_EQ(addend_results_note(h.results, 0), nullptr);
+    EXPECT_EQ(addend_results_warning(h.results, 0), nullptr);
     EXPECT_EQ(addend_attribution_num_targets(h.attribution), 0u);
     EXPECT_EQ(addend_program_num_operators(h.program), 0u);
     EXPECT_EQ(addend_program_num_values(h.program), 0u);

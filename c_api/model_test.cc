@@ -197,6 +197,10 @@ TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {
   EXPECT_TRUE(std::isnan(results.report("no such number")));
   EXPECT_THAT(addend_results_note(results.get(), 0), HasSubstr("preset auto: faithful"));
   EXPECT_EQ(addend_results_note(results.get(), report["notes"].size()), nullptr);
+  // The preset is a remark.
+  EXPECT_EQ(addend_results_warning(results.get(), 0), nullptr);
+  EXPECT_EQ(addend_results_warning(nullptr, 0), nullptr);
+  EXPECT_TRUE(report["warnings"].empty());
   const Explanation explanation = results.Explain();
   const json record = json::parse(explanation.Json());
   EXPECT_EQ(record["kind"], "image");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/explanation.h"
+#include "core/explain/notes.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
@@ -29,6 +30,10 @@ at::IntArrayRef SizesOf(const ResultEntry* entry) noexcept {
   if (entry == nullptr) return {};
   if (entry->composition) return entry->composition->sizes();
   return entry->tensor.defined() ? entry->tensor.sizes() : at::IntArrayRef();
+}
+
+const std::vector<std::string>& NotesIn(const ResultsBody& results) noexcept {
+  return results.run == nullptr ? results.notes : results.run->report.notes;
 }
 
 const Report& ReportOf(const ResultsBody& results) {
@@ -186,8 +191,17 @@ ADDEND_API const char* addend_results_report_text(const addend_results* results,
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) noexcept {
   const ResultsBody* body = Peek(results);
   if (body == nullptr) return nullptr;
-  const std::vector<std::string>& notes = body->run == nullptr ? body->notes : body->run->report.notes;
+  const std::vector<std::string>& notes = NotesIn(*body);
   return index < notes.size() ? notes[index].c_str() : nullptr;
+}
+
+ADDEND_API const char* addend_results_warning(const addend_results* results, size_t index) noexcept {
+  const ResultsBody* body = Peek(results);
+  if (body == nullptr) return nullptr;
+  for (const std::string& note : NotesIn(*body)) {
+    if (IsWarning(note) && index-- == 0) return note.c_str();
+  }
+  return nullptr;
 }
 
 ADDEND_API addend_status* addend_results_report(const addend_results* results, addend_string** out_json) noexcept {

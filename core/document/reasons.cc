@@ -420,6 +420,7 @@ Reasons FindReasons(const Attribution& attribution, bool each_example, const std
   reasons.each_example = each_example;
   reasons.origin = OriginJson(run, writer);
   reasons.notes = run.report.notes;
+  reasons.reference_is_model_on_baseline = run.report.reference_is_model_on_baseline;
   reasons.decisions.reserve(decisions);
   for (size_t i = 0; i < decisions; ++i) {
     const Contributions& numbers = attribution.targets[i];
@@ -454,10 +455,14 @@ Reasons FindReasons(const Explanation& explanation, const Concepts& concepts, co
     const auto report = record.find("report");
     if (report != record.end() && report->contains("notes")) {
       reasons.notes = (*report)["notes"].get<std::vector<std::string>>();
+      reasons.reference_is_model_on_baseline = report->value("reference_is_model_on_baseline", "unknown");
     }
   } else {
     reasons.origin = OriginJson(explanation.run == nullptr ? ExplainedRun() : *explanation.run, writer);
-    if (explanation.run != nullptr) reasons.notes = explanation.run->report.notes;
+    if (explanation.run != nullptr) {
+      reasons.notes = explanation.run->report.notes;
+      reasons.reference_is_model_on_baseline = explanation.run->report.reference_is_model_on_baseline;
+    }
     reasons.notes.insert(reasons.notes.end(), explanation.notes.begin(), explanation.notes.end());
   }
   for (const ExplainedTarget& target : explanation.targets) {
@@ -486,6 +491,7 @@ Json ReasonsJson(const Reasons& reasons) {
   for (const Decision& decision : reasons.decisions) decisions.push_back(DecisionJson(reasons, decision));
   record["decisions"] = std::move(decisions);
   record["notes"] = reasons.notes;
+  record["reference_is_model_on_baseline"] = reasons.reference_is_model_on_baseline;
   return record;
 }
 

@@ -71,8 +71,9 @@ struct Reasons {
   bool each_example = false;  // whether there is a decision for each example; else for each target
   std::vector<NamedConcept> concepts;
   std::vector<Decision> decisions;
-  std::vector<std::string> notes;  // of the run
-  Json origin;                     // what the document says of model, inputs and policy
+  std::vector<std::string> notes;                          // of the run
+  std::string reference_is_model_on_baseline = "unknown";  // as of Report
+  Json origin;                                             // what the document says of model, inputs and policy
 };
 
 // The reasons of all targets of an attribution, or of all its examples, in their order. Costs a pass over contributions

@@ -6,6 +6,7 @@
 
 #include "core/base/tensor_text.h"
 #include "core/document/explanation.h"
+#include "core/explain/notes.h"
 #include "core/rules/rule.h"
 
 namespace addend {
@@ -98,6 +99,7 @@ Json CountsJson(const Report& report, const std::vector<std::string>& notes) {
                  {"notes", report.notes},
                  {"operators_by_kind", report.operators_by_kind}};
   for (const std::string& note : notes) record["notes"].push_back(note);
+  record["warnings"] = WarningsAmong(record["notes"].get<std::vector<std::string>>());
   return record;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -23,6 +24,8 @@ namespace {
 
 // A bracket that nobody has to be told of, relative to the operator's output.
 constexpr double kNegligible = 1e-6;
+
+constexpr char kSameOnBaseline[] = "on the baseline they are the same: ";
 
 // A sentence, and whether it is to be said.
 struct Note {
@@ -143,10 +146,10 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
       "conditions or indices depend on the input; ",
       trace.baseline_conditions ? "the reference has those of the baseline, and the step between both is leftover"
                                 : "they are the value's for the reference too",
-      other_conditions.empty() ? "; on the baseline they are the same: " : "; on the baseline some are others: ");
+      other_conditions.empty() ? absl::StrCat("; ", kSameOnBaseline) : "; on the baseline some are others: ");
   const std::string guards =
       absl::StrCat(kReadsNumbers, ", and may branch on them; the reference is that of the branch taken",
-                   guards_differ ? ": " : ", and on the baseline they are the same: ");
+                   guards_differ ? std::string(": ") : absl::StrCat(", and ", kSameOnBaseline));
   return {
       saved,
       About(guards.c_str(), OriginsOf(trace.guards, /*only_other=*/false)),
@@ -198,6 +201,35 @@ bool SpoilsNumbers(const std::string& note) {
   const std::vector<std::string>& beginnings = SpoilingBeginnings();
   return std::any_of(beginnings.begin(), beginnings.end(),
                      [&](const std::string& beginning) { return absl::StartsWith(note, beginning); });
+}
+
+bool IsWarning(const std::string& note) {
+  // What is not known to be a remark is a warning.
+  constexpr const char* kRemarks[] = {
+      "preset auto: ",
+      "computed in float32 ",
+      "computed in float64 ",
+      "components that were found backward did not come to what their sum became",
+      "contributions, reference and leftover are means over ",
+      "no rule, linearized through the operator's derivative: ",
+      "the file also holds code",
+      "the model is a program; ",
+      "operators round to a half type",
+      "the memory limit was not kept: ",
+      "torch.compile wraps ",
+  };
+  const bool remark = std::any_of(std::begin(kRemarks), std::end(kRemarks),
+                                  [&](const char* beginning) { return absl::StartsWith(note, beginning); });
+  // There is no zero of ids.
+  if (absl::StartsWith(note, "no baseline was given: ")) return absl::StrContains(note, "token 0 for ");
+  return !remark && !absl::StrContains(note, kSameOnBaseline) &&
+         !absl::StrContains(note, " is in double precision, but went through single precision ");
+}
+
+std::vector<std::string> WarningsAmong(const std::vector<std::string>& notes) {
+  std::vector<std::string> warnings;
+  std::copy_if(notes.begin(), notes.end(), std::back_inserter(warnings), IsWarning);
+  return warnings;
 }
 
 std::string TwoDigits(double number) {

@@ -20,10 +20,14 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
 // How the note begins of a model whose numbers left the tensors, by which it may branch.
 inline constexpr char kReadsNumbers[] = "the model reads numbers that depend on the input";
 
-// How notes begin that say that numbers are not what they seem: such a note stands before the numbers. The page of an
-// explanation has the same list, which its test compares.
+// How notes begin that say that numbers are not what they seem: such a note stands before the numbers.
 const std::vector<std::string>& SpoilingBeginnings();
 bool SpoilsNumbers(const std::string& note);
+
+// Whether a note says that numbers may not mean what a reader takes them for. The others are remarks: which preset was
+// chosen, how something was computed, conditions that are the same on the baseline.
+bool IsWarning(const std::string& note);
+std::vector<std::string> WarningsAmong(const std::vector<std::string>& notes);
 
 // "1200", "0.034": not 1.2e+03.
 std::string TwoDigits(double number);

@@ -313,9 +313,11 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
           "continuation:12,55,7 (the input's last ids), or a\nsum of such targets, sum:3+5")
       ->option_text("TARGET");
   command
-      ->add_option("--at", arguments.at,
-                   "Explains an inner tensor instead of the output:\nlogits (before a final softmax), the path of a\n"
-                   "module, #N (operator N) or aten::NAME. May be\nrepeated: the first is shown, all go to --out")
+      ->add_option(
+          "--at", arguments.at,
+          "Explains an inner tensor instead of the output:\nlogits (before a softmax or sigmoid), the path of a\n"
+          "module (enc@1: its second call; att:0: the first\nof its tensors), #N (operator N) or aten::NAME. May "
+          "be\nrepeated: the first is shown, all go to --out")
       ->allow_extra_args(false)
       ->option_text("WHERE");
   command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
@@ -363,9 +365,10 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   AddRunOptions(*command, arguments.run);
   AddTargets(*command, arguments.targets);
   command
-      ->add_option("--at", arguments.at,
-                   "Explains an inner tensor instead of the output:\nlogits (before a final softmax), the path of a\n"
-                   "module, #N (operator N) or aten::NAME")
+      ->add_option(
+          "--at", arguments.at,
+          "Explains an inner tensor instead of the output:\nlogits (before a softmax or sigmoid), the path of a\n"
+          "module (enc@1: its second call; att:0: the first\nof its tensors), #N (operator N) or aten::NAME")
       ->option_text("WHERE");
   command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
       ->option_text("LIST");

@@ -173,6 +173,23 @@ public sealed class AttributionTests : IDisposable
         Assert.Contains(report.Notes, note => note.Contains("preset auto", StringComparison.Ordinal));
     }
 
+    [Fact]
+    public void Says_what_a_reader_has_to_know()
+    {
+        Tensor a = Tensor.From(new double[,] { { 1, 2, double.NaN } });
+        Tensor b = Tensor.From(new double[,] { { 0.5, 4, 7 } });
+        Attribution found = Samples.Conformance("oracle_two_inputs", DType.Float64).Attribute(
+            new Request(new Input(a) { Split = Split.Along(1), Baseline = 0.0 }, b) { Targets = ["0,0"] });
+        Assert.Equal(found.ToResults().Notes, found.Notes);
+        Assert.Contains(found.Notes, note => note.StartsWith("preset auto", StringComparison.Ordinal));
+        // The preset is a remark.
+        Assert.DoesNotContain(found.Warnings, note => note.StartsWith("preset auto", StringComparison.Ordinal));
+        Assert.Contains(found.Warnings, note => note.Contains("holds NaN", StringComparison.Ordinal));
+        Assert.Equal(found.ToResults().Report.Warnings, found.Warnings);
+        Assert.StartsWith(found.Explain().ToString(), found.ToString(), StringComparison.Ordinal);
+        Assert.Contains("Warning: " + found.Warnings[0], found.ToString(), StringComparison.Ordinal);
+    }
+
     [Theory]
     [InlineData("")]
     [InlineData("99")]

@@ -43,6 +43,39 @@ public sealed class Attribution : AddendObject
         return Explanation.Take(handle);
     }
 
+    /// <summary>What a reader has to know of the run, one line each: the notes of its report.</summary>
+    public IReadOnlyList<string> Notes
+    {
+        get
+        {
+            using Results results = ToResults();
+            return results.Notes;
+        }
+    }
+
+    /// <summary>Those of the notes that say that numbers may not mean what a reader takes them for.</summary>
+    public IReadOnlyList<string> Warnings
+    {
+        get
+        {
+            using Results results = ToResults();
+            return results.Warnings;
+        }
+    }
+
+    /// <summary>The first explained numbers as sums, and the warnings, a line for each.</summary>
+    public override string ToString()
+    {
+        const int shown = 10;
+        List<string> lines = [.. Enumerable.Range(0, Math.Min(Count, shown)).Select(target => Explain(target).ToString())];
+        if (Count > shown)
+        {
+            lines.Add($"and {Count - shown} more");
+        }
+        lines.AddRange(Warnings.Select(warning => "Warning: " + warning));
+        return string.Join("\n", lines);
+    }
+
     /// <summary>The explained tensor, then for each input what its elements give, nothing for plain ones, then the same for
     /// what is split inside the model; and the report of the run.</summary>
     /// <returns>New results.</returns>

@@ -1,3 +1,4 @@
+using System.Globalization;
 using Addend.Native;
 
 namespace Addend;
@@ -82,6 +83,12 @@ public sealed record Explanation(
         AddendNative.addend_explanation_html(Handle, out StringHandle html);
         return Text.Taken(html);
     }
+
+    /// <summary>The explained number as a sum, in one line.</summary>
+    public override string ToString() => string.Create(
+        CultureInfo.InvariantCulture,
+        $"{Target}: value {Value:G6} = reference {Reference:G6} + {Contributions.Count} contributions "
+        + $"{Recovery - Reference - Leftover:G6} + leftover {Leftover:G6}");
 
     /// <summary>Reads it, and owns it.</summary>
     internal static Explanation Take(ExplanationHandle handle)

@@ -33,16 +33,22 @@ public sealed partial record Report
         return double.IsNaN(seconds) ? TimeSpan.Zero : TimeSpan.FromSeconds(seconds);
     }
 
-    internal static IEnumerable<string> AllNotes(ResultsHandle results)
+    internal static IEnumerable<string> AllNotes(ResultsHandle results) =>
+        Lines(results, AddendNative.addend_results_note);
+
+    internal static IEnumerable<string> AllWarnings(ResultsHandle results) =>
+        Lines(results, AddendNative.addend_results_warning);
+
+    private static IEnumerable<string> Lines(ResultsHandle results, Func<ResultsHandle, nuint, IntPtr> lineAt)
     {
         for (nuint index = 0; ; index++)
         {
             nuint position = index;
-            if (Text.Borrowed(results, handle => AddendNative.addend_results_note(handle, position)) is not { } note)
+            if (Text.Borrowed(results, handle => lineAt(handle, position)) is not { } line)
             {
                 yield break;
             }
-            yield return note;
+            yield return line;
         }
     }
 }

@@ -70,9 +70,10 @@ public sealed record Request
     /// every operator.</summary>
     public bool Operators { get; init; }
 
-    /// <summary>Inner tensors whose compositions are wanted: <c>layers.0.attention</c> (a module), <c>#28</c> (an operator
-    /// by its number), <c>aten::gelu</c> or <c>aten::gelu:2</c> (an operator by its name), <c>logits</c> (what a final
-    /// softmax reads).</summary>
+    /// <summary>Inner tensors whose compositions are wanted: <c>layers.0.attention</c> (what left a
+    /// module), <c>encoder@1</c> (the same of one of several calls), <c>attention:1</c> (one of several tensors that left
+    /// it), <c>#28</c> (an operator by its number), <c>aten::gelu</c> or <c>aten::gelu:2</c> (an operator by its name),
+    /// <c>logits</c> (what the last softmax or sigmoid reads).</summary>
     public IReadOnlyList<string> Probes { get; init; } = [];
 
     /// <summary>Those of the model's results that count: <c>output</c>, <c>output.1</c>; all where none is named. They are

@@ -30,5 +30,13 @@ public final class Report {
     return Collections.unmodifiableList(lines);
   }
 
+  static List<String> warnings(long results) {
+    final List<String> lines = new ArrayList<>();
+    for (String warning; (warning = AddendNative.addend_results_warning(results, lines.size())) != null; ) {
+      lines.add(warning);
+    }
+    return Collections.unmodifiableList(lines);
+  }
+
   // fields: Report_getters
 }

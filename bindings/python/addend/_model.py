@@ -102,9 +102,11 @@ class Model(Handle):
             inputs: what the model is given.
             inside: one or several tensors inside the model at which components begin, in place of the inputs, which are
                 plain then. It takes one more run of the model.
-            probes: inner tensors that are wanted too: ``"layers.0.attention"`` (a module), ``"#28"`` (an operator by
-                its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"`` (what a final softmax
-                reads).
+            probes: inner tensors that are wanted too: ``"layers.0.attention"`` (what left a module: the tensor that it
+                gave and others read or the model returns), ``"encoder@1"`` (the same of one of several calls, counted
+                from 0), ``"attention:1"`` (one of several tensors that left it), ``"#28"`` (an operator by its number),
+                ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"`` (what the last softmax or sigmoid
+                reads). A name of several tensors is an error that lists them.
             outputs: which of the model's results are decomposed, ``"output"`` or ``"output.1"``; the others are left
                 out. All of them unless given.
             everything: checks every operator, not only those that results depend on.

@@ -16,6 +16,8 @@ import java.util.Objects;
  * }</pre>
  */
 public final class Attribution extends NativeObject {
+  private static final int SHOWN = 10; // numbers in toString()
+
   private final List<String> inputNames;
   private final List<String> insideSelectors;
 
@@ -60,6 +62,48 @@ public final class Attribution extends NativeObject {
       all.add(explain(target));
     }
     return all;
+  }
+
+  /**
+   * What a reader has to know of the run: the notes of its report.
+   *
+   * @return one line each
+   */
+  public List<String> notes() {
+    try (Results results = results()) {
+      return results.notes();
+    }
+  }
+
+  /**
+   * Those of the notes that say that numbers may not mean what a reader takes them for.
+   *
+   * @return one line each
+   */
+  public List<String> warnings() {
+    try (Results results = results()) {
+      return results.warnings();
+    }
+  }
+
+  /**
+   * The first explained numbers as sums, and the warnings.
+   *
+   * @return a line for each
+   */
+  @Override
+  public String toString() {
+    final List<String> lines = new ArrayList<>();
+    for (int target = 0; target < Math.min(size(), SHOWN); target++) {
+      lines.add(explain(target).toString());
+    }
+    if (size() > SHOWN) {
+      lines.add("and " + (size() - SHOWN) + " more");
+    }
+    for (String warning : warnings()) {
+      lines.add("Warning: " + warning);
+    }
+    return String.join("\n", lines);
   }
 
   /**

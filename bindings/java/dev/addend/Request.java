@@ -176,8 +176,9 @@ public final class Request {
   /**
    * Asks for the composition of an inner tensor too.
    *
-   * @param selector {@code layers.0.attention} (a module), {@code #28} (an operator by its number), {@code aten::gelu} or
-   *     {@code aten::gelu:2} (an operator by its name), {@code logits} (what a final softmax reads)
+   * @param selector {@code layers.0.attention} (what left a module), {@code encoder@1} (the same of one of several calls),
+   *     {@code attention:1} (one of several tensors that left it), {@code #28} (an operator by its number), {@code
+   *     aten::gelu} or {@code aten::gelu:2} (an operator by its name), {@code logits} (what the last softmax or sigmoid reads)
    * @return the changed copy
    */
   public Request probe(String selector) {

@@ -202,6 +202,17 @@ public final class Results extends NativeObject {
     }
   }
 
+  /**
+   * Those of the notes that say that numbers may not mean what a reader takes them for.
+   *
+   * @return one line each
+   */
+  public List<String> warnings() {
+    try (Borrow borrow = new Borrow()) {
+      return Report.warnings(borrow.of(this));
+    }
+  }
+
   private int indexOf(String name) {
     final int index = names().indexOf(name);
     if (index < 0) {

@@ -186,6 +186,23 @@ class AttributionTest extends ScopedTest {
   }
 
   @Test
+  void saysWhatAReaderHasToKnow() {
+    final Model model = Model.load(Models.CONFORMANCE.resolve("oracle_two_inputs.pt"), DType.FLOAT64);
+    final Tensor a = Tensor.of(new double[] {1, 2, Double.NaN}, 1, 3);
+    final Tensor b = Tensor.of(new double[] {0.5, 4, 7}, 1, 3);
+    final Attribution found = model.attribute(
+        Request.of(Input.of(a).splitAlong(1).baseline(0), Input.of(b)).target(Target.element(0, 0)));
+    assertEquals(found.results().notes(), found.notes());
+    assertTrue(found.notes().stream().anyMatch(note -> note.startsWith("preset auto")), found.notes().toString());
+    // The preset is a remark.
+    assertTrue(found.warnings().stream().noneMatch(note -> note.startsWith("preset auto")), found.warnings().toString());
+    assertTrue(found.warnings().stream().anyMatch(note -> note.contains("holds NaN")), found.warnings().toString());
+    assertEquals(found.results().report().warnings(), found.warnings());
+    assertTrue(found.toString().startsWith(found.explain(0).toString()), found.toString());
+    assertTrue(found.toString().contains("Warning: " + found.warnings().get(0)), found.toString());
+  }
+
+  @Test
   void refusesWhatItCannotExplain() {
     final Model model = Models.load(Models.DIGITS);
     final Request asked = Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));
