@@ -76,7 +76,9 @@ JobDraft DraftOf(const std::string& plan, const std::string& model, const Contex
   if (!request.inside.empty()) throw InvalidArgument("a job splits rows, not tensors inside the model");
   RequireOneBaseline(request.inputs);
   LoadModelOf(draft);
-  draft.request.inputs = InputsOf(Arrange(draft.loaded->InputNames(), request.inputs));
+  const std::vector<RequestInput> arranged = Arrange(draft.loaded->InputNames(), request.inputs);
+  for (const RequestInput& input : arranged) draft.input_names.push_back(input.names);
+  draft.request.inputs = InputsOf(arranged);
   draft.request.options = AttributeOptionsOf(context, request);
   draft.request.options.progress = nullptr;
   draft.request.own_rules = draft.request.options.registry != nullptr;

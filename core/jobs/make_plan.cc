@@ -94,16 +94,20 @@ void NameExplained(Model& model, AskedRequest& request) {
                                      " among all outputs of the model; explain another tensor"));
 }
 
-std::vector<std::string> NamesOf(const AskedRequest& request, const std::vector<std::string>& names, int64_t numc) {
-  if (!names.empty()) {
-    if (static_cast<int64_t>(names.size()) != numc) {
+std::vector<std::string> NamesOf(const JobDraft& draft, int64_t numc) {
+  if (!draft.names.empty()) {
+    if (static_cast<int64_t>(draft.names.size()) != numc) {
       throw InvalidArgument(
-          absl::StrCat(names.size(), " names are given, but a row is split into ", numc, " components"));
+          absl::StrCat(draft.names.size(), " names are given, but a row is split into ", numc, " components"));
     }
-    return names;
+    return draft.names;
   }
   std::vector<ExplainedInput> inputs;
-  for (const Input& input : request.inputs) inputs.push_back(DescribeInput(input));
+  for (const Input& input : draft.request.inputs) {
+    inputs.push_back(DescribeInput(input));
+    const size_t k = inputs.size() - 1;
+    if (k < draft.input_names.size()) inputs[k].names = draft.input_names[k];
+  }
   std::vector<std::string> found;
   for (const Component& component : NameComponents(inputs, numc).list) found.push_back(component.name);
   return found;
@@ -205,7 +209,7 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
   AskedRequest request = ForRows(std::move(draft.request), one);
   NameExplained(*model, request);
   plan.request = RequestJson(request);
-  plan.components = NamesOf(request, draft.names, Prepare(request.inputs, model->NamedTensors()).numc);
+  plan.components = NamesOf(draft, Prepare(request.inputs, model->NamedTensors()).numc);
   RequireColumns(plan, reasons);
 
   // The first batch is attributed as each worker will do it: ready made where the model allows it.

@@ -31,10 +31,12 @@ struct JobDraft {
   // Splits, baselines, targets and policy of one row; inputs have names but no values. Each row becomes an example of
   // its own. Labels and baselines that are tensors are of one row, [*row] or [1, *row].
   AskedRequest request;
-  std::vector<std::string> names;    // of components; empty: by position
-  std::vector<std::string> classes;  // may be empty
-  std::vector<std::string> groups;   // names of the columns by which the source puts rows together
-  std::string concepts;              // the text of a description of concepts; empty: no reasons
+  // Of components, of all of them; empty: those of `input_names`, or by position.
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> input_names;  // by input of the request, of its first components; may be empty
+  std::vector<std::string> classes;                   // may be empty
+  std::vector<std::string> groups;                    // names of the columns by which the source puts rows together
+  std::string concepts;                               // the text of a description of concepts; empty: no reasons
   bool contributions = true;
   std::string format = "safetensors";
   bool stop_at_refusal = false;

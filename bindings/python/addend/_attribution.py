@@ -1,7 +1,6 @@
 """What each element of the inputs gave to some numbers, found by one sweep back."""
 
 import copy
-import html
 import itertools
 import json
 import math
@@ -10,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
+from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 from ._results import Results
 from ._target import Target, as_target
@@ -168,13 +168,12 @@ class Attribution(Handle):
         """All targets, with the operators where they were asked for."""
         return json.loads(self._handle.json())
 
-    def to_html(self) -> str:
-        """A page for a browser that needs nothing else."""
-        return self._handle.html()
+    def to_html(self, path: Path = None) -> str:
+        """A page for a browser that needs nothing else; written to a file too if a path is given."""
+        return written(self._handle.html(), path)
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())
-        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+        return framed(self.to_html())
 
     def __repr__(self) -> str:
         if self.closed:

@@ -1,11 +1,11 @@
 """One number and what it is made of."""
 
-import html
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _native
 from ._handle import Handle
+from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 
 
@@ -132,9 +132,9 @@ class Explanation(Handle):
         """All of it."""
         return json.loads(_native.explanation_json(self._handle))
 
-    def to_html(self) -> str:
-        """A page for a browser that needs nothing else."""
-        return _native.explanation_html(self._handle)
+    def to_html(self, path: Path = None) -> str:
+        """A page for a browser that needs nothing else; written to a file too if a path is given."""
+        return written(_native.explanation_html(self._handle), path)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Explanation):
@@ -148,8 +148,7 @@ class Explanation(Handle):
         return _read, (_native.explanation_json(self._handle), self._notes, self._warnings)
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())
-        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+        return framed(self.to_html())
 
     def __repr__(self) -> str:
         if self.closed:

@@ -3,18 +3,18 @@
 import array
 import base64
 import dataclasses
-import html
 import json
 import math
 import os
 import sys
 import textwrap
 import unicodedata
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._explanation import Contribution
 from ._lm_tokens import Group, Groups, groups_of
+from ._page import Path, framed, written
 
 _WIDTH = 80
 _ROWS = 24
@@ -158,7 +158,7 @@ class TokenAttribution:
         layers = self.layers and self.layers.to_dict()
         return {**self.__dict__, "matrix": _lists(self.matrix), "groups": groups, "layers": layers}
 
-    def to_html(self, path: Union[None, str, "os.PathLike[str]"] = None) -> str:
+    def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else: a generated token is chosen, and the tokens before it show what
         they gave.
 
@@ -169,10 +169,7 @@ class TokenAttribution:
             template = file.read()
         before, after = template.split("__ADDEND_DATA__")
         page = before + self._data() + after
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(page)
-        return page
+        return written(page, path)
 
     def _data(self) -> str:
         """What the page reads. Numbers of the matrix are doubles in base64, the lowest byte first."""
@@ -192,8 +189,7 @@ class TokenAttribution:
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())
-        return '<iframe srcdoc="%s" style="width: 100%%; height: 40em; border: 0" sandbox="allow-scripts"></iframe>' % page
+        return framed(self.to_html(), height=40)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TokenAttribution):

@@ -1,11 +1,11 @@
 """Reasons: what people are told of a decision."""
 
-import html
 import json
 from typing import Any, Dict, Iterator, List, Mapping, Union
 
 from . import _native
 from ._handle import Handle
+from ._page import Path, framed, written
 from ._records import Decision, Reason
 
 
@@ -72,13 +72,12 @@ class Reasons:
         """All of it."""
         return json.loads(self._text)
 
-    def to_html(self) -> str:
-        """A page for a browser that needs nothing else."""
-        return _native.reasons_html(self._text)
+    def to_html(self, path: Path = None) -> str:
+        """A page for a browser that needs nothing else; written to a file too if a path is given."""
+        return written(_native.reasons_html(self._text), path)
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())
-        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+        return framed(self.to_html())
 
     def __repr__(self) -> str:
         lines: List[str] = []
@@ -124,13 +123,12 @@ class Interactions:
         """All of it."""
         return json.loads(self._text)
 
-    def to_html(self) -> str:
-        """A page for a browser that needs nothing else."""
-        return _native.interactions_html(self._text)
+    def to_html(self, path: Path = None) -> str:
+        """A page for a browser that needs nothing else; written to a file too if a path is given."""
+        return written(_native.interactions_html(self._text), path)
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())
-        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+        return framed(self.to_html())
 
     def __repr__(self) -> str:
         return "Interactions(%s)" % ", ".join(self.names)

@@ -85,6 +85,16 @@ class JobTest(unittest.TestCase):
     def merged(self):
         return addend.read_tensors(addend.Job.merge(self.plan)["path"])
 
+    def test_names_of_inputs_are_names_of_columns(self):
+        names = ["measurement %d" % k for k in range(self.rows.shape[1])]
+        given = addend.Input(self.rows[:1], dims=1, baseline=0, names=names)
+        addend.Job.plan(self.plan, MODEL, given, rows=[ROWS], targets="0", batch=64, shards=1)
+        with addend.Job(self.plan) as job:
+            job.run(0)
+        addend.Job.merge(self.plan)
+        columns, _, _ = read_stream(addend.Job.results(self.plan))
+        self.assertEqual([name for name in columns if name in names], names)
+
     def test_threads_compute_what_one_attribution_of_each_row_gives(self):
         made = self.make()
         self.assertEqual((made["rows"], made["components"]), self.rows.shape)

@@ -49,6 +49,17 @@ pickle.dump({"found": found, "same": given["found"], "tensor": given["tensor"]},
 
 
 class ValuesTest(unittest.TestCase):
+    def test_pages_are_written_and_framed(self):
+        found = explain(0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.html")
+            for one in (found, found[0]):
+                page = one.to_html(path)
+                with open(path, encoding="utf-8", newline="") as file:
+                    self.assertEqual(file.read(), page)
+                # The page draws its figures by a script.
+                self.assertIn('sandbox="allow-scripts"', one._repr_html_())
+
     def roads(self, value):
         yield "pickle", pickle.loads(pickle.dumps(value))
         yield "pickle twice", pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(value, protocol=2))))
