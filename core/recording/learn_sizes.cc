@@ -67,6 +67,9 @@ class Learner {
   Learner(const RecordExample& record, std::vector<Inputs> examples)
       : record_(record), examples_(std::move(examples)) {}
 
+  // Whether it failed because a number follows no size as these examples tell it.
+  bool unfit() const { return unfit_; }
+
   // The program holds between the sizes of the examples.
   Recording Learn() {
     for (size_t e = 0; e < examples_.size(); ++e) Add(examples_[e], e);
@@ -386,6 +389,7 @@ class Learner {
     }
     const int call = relation.call;
     const std::string what = absl::StrCat(whose, " is ", absl::StrJoin(numbers, ", "), " in the examples");
+    unfit_ = fits.empty();
     if (fits.empty()) Refuse(call, absl::StrCat(what, ", which follows no dimension of an input linearly"));
     if (fits.size() > 1) {
       Refuse(call, absl::StrCat(what, ", which follows several dimensions; give examples that tell them apart"));
@@ -416,6 +420,7 @@ class Learner {
   std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by run and tensor
   std::vector<int> values_;                               // by tensor
   std::vector<FreeDimension> free_;
+  mutable bool unfit_ = false;
 };
 
 // Gives the parameters that a run wrote the elements that they had before: at sizes that nobody asked for, a model may
@@ -460,7 +465,9 @@ class Deriver {
         if (const auto learned = Learned(groups)) return *learned;
       }
     }
+    // Quotients take more sizes; nothing else is learned by them.
     for (const int64_t neighbours : kNeighbours) {
+      if (!unfit_) break;
       std::vector<Group> groups = given;
       for (Group& group : groups) AddNeighbours(group.most, neighbours, group.sizes);
       if (const auto learned = Learned(groups)) return *learned;
@@ -540,28 +547,31 @@ class Deriver {
   // Whether something is learned of dimensions that change together.
   bool Try(const std::vector<Dimension>& dimensions) {
     const int64_t own = sizes_[0][dimensions[0].first][dimensions[0].second];
-    std::vector<std::vector<int64_t>> tries;
+    unfit_ = false;
     for (const int64_t small : {int64_t{1}, std::min<int64_t>(2, own)}) {
-      if (small < own) tries.push_back({own + 1, FarOf(own), small});
+      if (small < own && Holds(dimensions, {own + 1, FarOf(own), small})) return true;
     }
-    tries.push_back({own + 1, own + 2, FarOf(own)});
+    if (Holds(dimensions, {own + 1, own + 2, FarOf(own)})) return true;
+    // Quotients take more sizes; nothing else is learned by them.
     for (const int64_t neighbours : kNeighbours) {
-      for (const int64_t small : {int64_t{1}, std::min<int64_t>(2, own)}) {
-        AddNeighbours(own, neighbours, tries.emplace_back());
-        if (small < own) tries.back().push_back(small);
-        if (own == 1) break;
+      for (int64_t small = 1; small <= std::min<int64_t>(2, own) && unfit_; ++small) {
+        std::vector<int64_t> sizes;
+        AddNeighbours(own, neighbours, sizes);
+        if (small < own) sizes.push_back(small);
+        if (Holds(dimensions, std::move(sizes))) return true;
       }
     }
-    tries.push_back({own + 1, own + 2});
-    for (std::vector<int64_t>& others : tries) {
-      Group group{dimensions, std::move(others)};
-      std::optional<Recording> learned = Learned({group});
-      if (!learned) continue;
-      groups_.push_back(std::move(group));
-      of_one_ = groups_.size() == 1 ? std::move(learned) : std::nullopt;
-      return true;
-    }
-    return false;
+    return Holds(dimensions, {own + 1, own + 2});
+  }
+
+  // Whether something is learned of dimensions from these sizes; keeps it.
+  bool Holds(const std::vector<Dimension>& dimensions, std::vector<int64_t> sizes) {
+    Group group{dimensions, std::move(sizes)};
+    std::optional<Recording> learned = Learned({group});
+    if (!learned) return false;
+    groups_.push_back(std::move(group));
+    of_one_ = groups_.size() == 1 ? std::move(learned) : std::nullopt;
+    return true;
   }
 
   // What is learned of all groups, or else of as many as can be learned together.
@@ -582,7 +592,7 @@ class Deriver {
   }
 
   // Nothing where the model refuses a size, or does something else at one.
-  std::optional<Recording> Learned(const std::vector<Group>& groups) const {
+  std::optional<Recording> Learned(const std::vector<Group>& groups) {
     if (groups.empty()) return std::nullopt;
     std::vector<Inputs> examples = examples_;
     for (const Group& group : groups) {
@@ -596,10 +606,12 @@ class Deriver {
     const RecordExample record = [&](const Inputs& inputs, size_t example) {
       return record_(inputs, example < examples_.size() ? example : 0);
     };
+    Learner learner(record, std::move(examples));
     try {
-      return Learner(record, std::move(examples)).Learn();
+      return learner.Learn();
     } catch (const Error& e) {
       if (e.code() == absl::StatusCode::kCancelled) throw;
+      unfit_ = unfit_ || learner.unfit();
       return std::nullopt;
     }
   }
@@ -620,6 +632,7 @@ class Deriver {
   const std::vector<Inputs>& examples_;
   std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by example and tensor
   std::vector<Group> groups_;
+  bool unfit_ = false;               // a number followed no size in what was tried last
   std::optional<Recording> of_one_;  // what was learned of the only group, as long as there is no other
 };
 
