@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,21 +64,35 @@ Probe FirstOutput(const TracedRun& trace, int64_t call) {
                                      ") gives no floating-point tensor to probe"));
 }
 
-// The call that wrote what an operand is, after views of it; -1: none did.
-int64_t WriterOf(const std::vector<Call>& calls, const Operand& operand) {
-  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
-    if (calls[c].is_view) continue;
-    for (const Operand& output : calls[c].outputs) {
-      if (output.storage == operand.storage && output.version <= operand.version) return c;
+// Sizes without those of 1.
+std::vector<int64_t> Squeezed(const Operand& operand) {
+  std::vector<int64_t> sizes;
+  std::copy_if(operand.geometry.sizes.begin(), operand.geometry.sizes.end(), std::back_inserter(sizes),
+               [](int64_t size) { return size != 1; });
+  return sizes;
+}
+
+// Whether the operand is all elements that a call gave, in their order.
+bool IsWhole(const Operand& operand, const Operand& given) {
+  if (operand.SameLayout(given)) return true;
+  const auto dense = [](const Operand& own) {
+    int64_t stride = 1;
+    for (size_t d = own.geometry.sizes.size(); d-- > 0;) {
+      if (own.geometry.sizes[d] != 1 && own.geometry.strides[d] != stride) return false;
+      stride *= own.geometry.sizes[d];
     }
-  }
-  return -1;
+    return true;
+  };
+  return operand.dtype == given.dtype && operand.geometry.offset == given.geometry.offset && dense(operand) &&
+         dense(given) && Squeezed(operand) == Squeezed(given);
 }
 
 // What an operator makes of a score.
 enum class ToScore {
   kProbability,  // it reads scores and gives probabilities, or their logarithms
   kScaling,      // the same numbers in another dtype, range or scale, where it reads rows in one place only
+  kSquashing,    // the same, but of logarithms or probabilities only: of a score it makes none
+  kTurning,      // what is large becomes small
   kNothing,      // what it gives is neither a score nor a probability that comes from one
   kOther,
 };
@@ -83,51 +100,105 @@ enum class ToScore {
 ToScore ToScoreOf(const std::string& rule_name) {
   static const auto& known = *[] {
     auto* all = new absl::flat_hash_map<std::string, ToScore>();
-    for (const char* name : {"_log_softmax", "_safe_softmax", "_softmax", "hardsigmoid", "log_sigmoid",
-                             "log_sigmoid_forward", "log_softmax", "sigmoid", "softmax"}) {
-      all->emplace(std::string("aten::") + name, ToScore::kProbability);
-    }
-    for (const char* name :
-         {"_reshape_copy", "_to_copy", "_unsafe_view", "add", "clamp", "clamp_max", "clamp_min", "clone", "contiguous",
-          "copy", "div", "exp", "log", "maximum", "minimum", "mul", "nan_to_num", "unsqueeze_copy", "view_copy"}) {
-      all->emplace(std::string("aten::") + name, ToScore::kScaling);
-    }
-    for (const char* name : {"atan", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cos", "erf", "exp2",
-                             "expm1", "hardtanh", "logsumexp", "mse_loss", "nll_loss", "nll_loss_forward", "pow",
-                             "reciprocal", "rsub", "sin", "softplus", "tanh"}) {
-      all->emplace(std::string("aten::") + name, ToScore::kNothing);
-    }
+    const auto add = [&](ToScore to_score, std::initializer_list<const char*> names) {
+      for (const char* name : names) all->emplace(std::string("aten::") + name, to_score);
+    };
+    add(ToScore::kProbability, {"_log_softmax", "_safe_softmax", "_softmax", "hardsigmoid", "log_sigmoid",
+                                "log_sigmoid_forward", "log_softmax", "sigmoid", "softmax"});
+    add(ToScore::kScaling,
+        {"_reshape_copy", "_to_copy", "_unsafe_view", "add", "clamp", "clamp_max", "clamp_min", "clone", "contiguous",
+         "copy", "div", "maximum", "minimum", "mul", "nan_to_num", "unsqueeze_copy", "view_copy"});
+    add(ToScore::kSquashing, {"exp", "log"});
+    add(ToScore::kTurning, {"neg", "rsub", "sub"});
+    add(ToScore::kNothing,
+        {"atan", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cos", "erf", "exp2", "expm1", "hardtanh",
+         "logsumexp", "mse_loss", "nll_loss", "nll_loss_forward", "pow", "reciprocal", "sin", "softplus", "tanh"});
     return all;
   }();
   const auto found = known.find(rule_name);
   return found == known.end() ? ToScore::kOther : found->second;
 }
 
-// What the last softmax or sigmoid reads, through casts, clamps and scaling; the output itself where it comes from
-// none, and is no other squashed number.
-Probe FindLogits(const TracedRun& trace, const Probe& output) {
-  const std::vector<Call>& calls = trace.program.calls;
-  Operand operand = output.operand;
-  bool squashed = false;  // by exp and the like, which alone make no score
-  for (int64_t c = WriterOf(calls, operand); c >= 0; c = WriterOf(calls, operand)) {
-    const Call& call = calls[c];
+// Whether a call scales by something below zero.
+bool Turns(const TracedRun& trace, const Call& call) {
+  const std::string name = RuleName(call.op.schema().name());
+  if (name != "aten::mul" && name != "aten::div") return false;
+  for (const c10::IValue& argument : call.arguments) {
+    if (argument.isScalar() && !argument.toScalar().isComplex() && argument.toScalar().toDouble() < 0) return true;
+  }
+  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    if (operand.storage < 0 || operand.decomposed || !Continuous(operand.dtype)) return false;
+    const at::Tensor value = trace.At(operand).value.defined() ? trace.Value(operand) : at::Tensor();
+    return value.defined() && !value.is_complex() && value.lt(0).any().item<bool>();
+  });
+}
+
+// Finds what the last softmax or sigmoid reads, through casts, clamps and scaling.
+class ScoreSearch {
+ public:
+  explicit ScoreSearch(const TracedRun& trace) : trace_(trace), calls_(trace.program.calls) {}
+
+  // The output itself where it comes from no probability, and is no other squashed number.
+  Probe Find(const Probe& output) {
+    Follow(output.operand, /*whole=*/true);
+    const bool fits = scores_ && whole_ && Squeezed(scores_->operand) == Squeezed(output.operand);
+    if (fits) return *scores_;
+    if (!scores_ && !squashed_) return output;
+    throw InvalidArgument(
+        scores_
+            ? "the output has parts of what a softmax or sigmoid gives, or turns it, so that its elements are not "
+              "those "
+              "of the scores; name the operator or the module that gives the scores"
+            : "no softmax or sigmoid gives the output, and it is no score either; name the operator or the module that "
+              "gives the scores");
+  }
+
+ private:
+  // whole: all elements on the way are those of the output, in their order, and what is large stays large.
+  void Follow(const Operand& operand, bool whole) {
+    for (int64_t c = static_cast<int64_t>(calls_.size()) - 1; c >= 0; --c) {
+      const Call& call = calls_[c];
+      if (call.is_view) continue;
+      for (const Operand& given : call.outputs) {
+        if (given.storage != operand.storage || given.version > operand.version) continue;
+        const bool all = IsWhole(operand, given);
+        FollowCall(c, whole && all);
+        // A part that was written, or a part of what was: others wrote the rest, or may have.
+        if (all || !given.written) return;
+        break;
+      }
+    }
+  }
+
+  void FollowCall(int64_t c, bool whole) {
+    const Call& call = calls_[c];
     const std::string name = RuleName(call.op.schema().name());
     const ToScore to_score = ToScoreOf(name);
     std::vector<const Operand*> read;
     for (const Operand& own : call.operands) {
-      if (own.decomposed && !(own.written && call.operands.size() > 1 && name == "aten::copy")) read.push_back(&own);
+      if (own.decomposed && !(own.written && name == "aten::copy")) read.push_back(&own);
     }
-    if (to_score == ToScore::kProbability && !read.empty()) return Probe{c - 1, *read[0]};
-    squashed = squashed || to_score == ToScore::kNothing || name == "aten::exp" || name == "aten::log" ||
-               (name == "aten::div" && read.size() > 1);
-    if (to_score != ToScore::kScaling || read.size() != 1) break;
-    operand = *read[0];
+    if (to_score == ToScore::kProbability && !read.empty()) {
+      whole_ = !scores_ && whole;
+      scores_ = Probe{c - 1, *read[0]};
+      return;
+    }
+    squashed_ = squashed_ || to_score == ToScore::kNothing || to_score == ToScore::kSquashing ||
+                (name == "aten::div" && read.size() > 1);
+    const bool turns = to_score == ToScore::kTurning || Turns(trace_, call);
+    const bool follows = to_score == ToScore::kScaling || to_score == ToScore::kSquashing || turns;
+    if (!follows || read.size() != 1) return;
+    Follow(*read[0], whole && !turns);
   }
-  if (!squashed) return output;
-  throw InvalidArgument(
-      "no softmax or sigmoid gives the output, and it is no score either; name the operator or the module that gives "
-      "the scores");
-}
+
+  const TracedRun& trace_;
+  const std::vector<Call>& calls_;
+  std::optional<Probe> scores_;
+  bool whole_ = false;
+  bool squashed_ = false;  // by exp and the like, which alone make no score
+};
+
+Probe FindLogits(const TracedRun& trace, const Probe& output) { return ScoreSearch(trace).Find(output); }
 
 Probe FindCall(const TracedRun& trace, const Selector& selector) {
   const auto calls = static_cast<int64_t>(trace.program.calls.size());
@@ -192,7 +263,13 @@ std::vector<ModuleRun> RunsOf(const std::vector<Call>& calls, size_t count, cons
   for (size_t c = 0; c < count; ++c) {
     const std::string& path = calls[c].position.module_path;
     if (path != name && !absl::StartsWith(path, name + ".")) continue;
-    if (runs.empty() || runs.back().end != c) runs.push_back({c, c});
+    // A module that begins again with the parameters that it began with is called again, or repeats itself.
+    const auto begins_again = [&](const Call& first) {
+      return first.position.module_path == name && path == name && !first.position.parameters.empty() &&
+             first.position.parameters == calls[c].position.parameters &&
+             first.op.schema().name() == calls[c].op.schema().name();
+    };
+    if (runs.empty() || runs.back().end != c || begins_again(calls[runs.back().first])) runs.push_back({c, c});
     runs.back().end = c + 1;
   }
   return runs;

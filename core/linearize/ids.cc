@@ -59,7 +59,11 @@ IdLabels Moved(const Operator& op, const std::vector<c10::IValue>& arguments, co
   op.Run(&stack);
   if (stack.empty() || !stack[0].isTensor()) return {};
   const at::Tensor labels = stack[0].toTensor() - 1;
-  return {labels.ge(0).any().item<bool>() ? labels : at::Tensor(), false};
+  const bool mixed = std::any_of(operands.begin(), operands.end(), [](const IdOperand& operand) {
+    if (!operand.moves.defined()) return false;
+    return !operand.labels.defined() || operand.labels.lt(0).logical_and_(operand.moves).any().item<bool>();
+  });
+  return {labels.ge(0).any().item<bool>() ? labels : at::Tensor(), mixed};
 }
 
 IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes, bool vectors) {
@@ -70,7 +74,6 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
     if (!own.defined()) own = at::full_like(operand.moves, kNone, at::TensorOptions().dtype(at::kLong));
     if (operand.moves.defined()) own = own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
     if (vectors) own = own.unsqueeze(-1);
-    // The boundaries of bins depend on the input.
     if (!at::is_expandable_to(own.sizes(), sizes)) return {{}, true};
     own = own.expand(sizes);
     all = all.defined() ? at::where(all.eq(kNone), own, at::where(own.eq(kNone).logical_or(own.eq(all)), all, kMixed))
@@ -80,6 +83,24 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
   const bool mixed = all.eq(kMixed).any().item<bool>();
   const bool any = all.ge(0).any().item<bool>();
   return {any ? all.clamp_min(kNone) : at::Tensor(), mixed};
+}
+
+// Of bins whose boundaries are the same on the baseline, and belong to no component.
+IdLabels LookedUp(const Operator& op, const std::vector<c10::IValue>& arguments, const std::vector<IdOperand>& operands,
+                  at::IntArrayRef sizes) {
+  const auto& schema = op.schema().arguments();
+  std::vector<IdOperand> values;
+  size_t k = 0;
+  for (size_t a = 0; a < arguments.size() && a < schema.size(); ++a) {
+    if (!arguments[a].isTensor() || k >= operands.size()) continue;
+    const IdOperand& operand = operands[k++];
+    if (schema[a].name() == "self") {
+      values.push_back(operand);
+    } else if (operand.labels.defined() || operand.moves.defined()) {
+      return {{}, true};
+    }
+  }
+  return Combined(values, sizes, /*vectors=*/false);
 }
 
 // `dim` of a call, as a list: of all dimensions where it names none.
@@ -123,6 +144,8 @@ IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IVa
     case IdFlow::kElementwise:
     case IdFlow::kOneHot:
       return Combined(operands, sizes, flow == IdFlow::kOneHot);
+    case IdFlow::kLooksUp:
+      return LookedUp(op, arguments, operands, sizes);
     case IdFlow::kReduces:
       if (!operands.empty()) return Reduced(op, arguments, operands[0], sizes);
       break;

@@ -120,8 +120,9 @@ IdOperand TrackedIds::IdOf(const at::Tensor& tensor, const Operand& operand) con
   if (operand.storage < 0 || !(operand.labelled || operand.decomposed)) return id;
   const StorageState& state = states_->At(operand.storage);
   const at::Tensor labels = operand.labelled ? state.labels : state.steps ? state.steps->Labels() : at::Tensor();
-  if (labels.defined() && SameNumbers(states_->Info(operand.storage).dtype, operand.dtype)) {
-    id.labels = ViewOf(labels, operand.geometry);
+  // A view of complex numbers as real ones counts its elements otherwise.
+  if (labels.defined() && states_->Info(operand.storage).dtype == operand.dtype) {
+    id.labels = ViewOf(labels, operand.geometry).to(tensor.device());
   }
   id.moves = operand.labelled ? MovesOf(operand, tensor) : tensor.ne(ViewOf(state.reference, operand));
   return id;
@@ -141,7 +142,7 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
   state.steps = nullptr;
   const IdFlow flow = own.role.StepFlow();
   if (flow != IdFlow::kMoves && flow != IdFlow::kElementwise) return;
-  if (own.call.outputs.size() != 1) return;
+  if (own.call.outputs.size() != 1 || states_->Info(output.storage).dtype != output.dtype) return;
   // By operand: its steps, or what is known of it as an id.
   std::vector<std::pair<std::shared_ptr<const Steps>, IdOperand>> sources;
   int length = before ? before->length() : 0;
@@ -151,7 +152,7 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
     if (!follows || operand.storage < 0) return;
     if (operand.decomposed) {
       steps = operand.written && in_place ? before : states_->At(operand.storage).steps;
-      follows = steps != nullptr && SameNumbers(states_->Info(operand.storage).dtype, operand.dtype);
+      follows = steps != nullptr && states_->Info(operand.storage).dtype == operand.dtype;
       if (follows) length = std::max(length, steps->length());
     } else if (operand.labelled) {
       // The reference has the value's condition, which is not what the model does on the baseline.
@@ -167,7 +168,7 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
                      numel = states_->Info(output.storage).numel, operands = own.call.operands,
                      // Only the sizes of what moves are asked for.
                      arguments = flow == IdFlow::kMoves ? own.Replaced([](const at::Tensor& tensor, const Operand&) {
-                       return tensor.defined() ? at::empty({1}, tensor.options()).expand(tensor.sizes()) : tensor;
+                       return tensor.defined() ? at::empty({}, tensor.options()).expand(tensor.sizes()) : tensor;
                      })
                                                         : std::vector<c10::IValue>()] {
     std::vector<IdOperand> known;
@@ -178,8 +179,10 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
         known.push_back(id);
         continue;
       }
-      options = steps->Labels().options();
-      known.push_back({ViewOf(steps->Labels(), operands[k].geometry), Everywhere(operands[k].geometry.sizes, options)});
+      // Of several devices, those of the first.
+      if (known.empty() || !known[0].labels.defined()) options = steps->Labels().options();
+      known.push_back({ViewOf(steps->Labels(), operands[k].geometry).to(options.device()),
+                       Everywhere(operands[k].geometry.sizes, options)});
     }
     const at::Tensor labels = CarryLabels(flow, op, arguments, known, sizes).labels;
     at::Tensor flat = before ? before->Labels().clone() : at::full({numel}, -1, options);

@@ -54,17 +54,18 @@ IdFlow IdFlowOf(const std::string& rule_name) {
                              "zero"}) {
       all->emplace(std::string("aten::") + name, IdFlow::kMoves);
     }
+    for (const char* name : {"bucketize", "searchsorted"}) all->emplace(std::string("aten::") + name, IdFlow::kLooksUp);
     for (const char* name : {"all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "prod", "sum"}) {
       all->emplace(std::string("aten::") + name, IdFlow::kReduces);
     }
     for (const char* name :
-         {"__and__",      "__lshift__",  "__or__",      "__rshift__",  "__xor__",     "_to_copy",    "abs",
-          "add",          "bitwise_and", "bitwise_not", "bitwise_or",  "bitwise_xor", "bucketize",   "ceil",
-          "clamp",        "clamp_max",   "clamp_min",   "clone",       "div",         "eq",          "floor",
-          "floor_divide", "fmod",        "ge",          "gt",          "le",          "logical_and", "logical_not",
-          "logical_or",   "logical_xor", "lt",          "masked_fill", "maximum",     "minimum",     "mul",
-          "ne",           "neg",         "pow",         "remainder",   "round",       "rsub",        "searchsorted",
-          "sign",         "square",      "sub",         "trunc",       "where"}) {
+         {"__and__",     "__lshift__",  "__or__",      "__rshift__", "__xor__",     "_to_copy",    "abs",
+          "add",         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil",        "clamp",
+          "clamp_max",   "clamp_min",   "clone",       "div",        "eq",          "floor",       "floor_divide",
+          "fmod",        "ge",          "gt",          "le",         "logical_and", "logical_not", "logical_or",
+          "logical_xor", "lt",          "masked_fill", "maximum",    "minimum",     "mul",         "ne",
+          "neg",         "pow",         "remainder",   "round",      "rsub",        "sign",        "square",
+          "sub",         "trunc",       "where"}) {
       all->emplace(std::string("aten::") + name, IdFlow::kElementwise);
     }
     return all;

@@ -18,6 +18,7 @@ enum class IdFlow {
   kMoves,        // each is an element of an operand, or a number that fills in
   kElementwise,  // each depends on the operands' elements at its own place
   kOneHot,       // each vector depends on one element
+  kLooksUp,      // each depends on the element of `self` at its own place, and on all of the other tensors
   kReduces,      // each depends on the elements of its first operand along the dimensions that it names, or on all
 };
 

@@ -151,6 +151,45 @@ class IdsOfElementsTest(unittest.TestCase):
             found = model.interactions(addend.Input(ROWS[:1], dims=1, baseline=BASELINE), target="0,1")
             self.near(found.contributions, net.parts(ROWS[:1], BASELINE)[0, :, 1], name)
 
+    def test_whose_an_id_is(self):
+        """By element, in closed form, or told to be nobody's."""
+        table = torch.tensor([[0.0], [1.0], [10.0], [100.0]], dtype=torch.float64)
+
+        def looked_up(ids):
+            return functional.embedding(ids, table)[..., 0]
+
+        def written(x):
+            own = x * 1
+            own[0] = x[1]
+            own[2] = 3.0
+            return looked_up(own[:1].long()) + 0 * own.sum()
+
+        def stacked(x):
+            return looked_up(torch.stack([x[2], x[0]]).long())[:1]
+
+        def imaginary(x):
+            return looked_up(torch.complex(x, x.flip(0)).imag[:1].long()) + 0 * x.sum()
+
+        x, baseline = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        for name, model, parts in (
+            ("written from another", written, [0.0, 10.0, 0.0]),
+            ("stacked", stacked, [0.0, 0.0, 100.0]),
+        ):
+            for ask in (
+                lambda m, i: m.explain(i, targets="0")[0].contributions,
+                lambda m, i: m.explain(i, targets="0").inputs[0].torch().flatten(),
+                lambda m, i: m.decompose(i).explain("0").contributions,
+            ):
+                found = ask(addend.compile(model), addend.Input(x, dims=0, baseline=baseline))
+                self.near(found, torch.tensor(parts), name)
+        # Views of complex numbers as real ones, and boundaries that depend on the input, are followed no further.
+        for name, model in (
+            ("imaginary parts", imaginary),
+            ("boundaries of the input", lambda x: looked_up(torch.bucketize(torch.tensor([0.5]), x)) + 0 * x.sum()),
+        ):
+            found = addend.compile(model).explain(addend.Input(x, dims=0, baseline=baseline), targets="0")
+            self.assertTrue(found.warnings, name)
+
     def test_conditions_stay_conditions(self):
         torch.manual_seed(0)
         table = nn.Embedding(6, 2)

@@ -179,6 +179,24 @@ class ModuleOutputsTest(unittest.TestCase):
                 with self.assertRaisesRegex(addend.InvalidArgument, "inner is called 2 times"):
                     self.probed(model, "inner@2")
 
+    def test_calls_with_nothing_between_are_counted(self):
+        class Again(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.inner(self.inner(x))
+
+        net = Again().eval()
+        want = [returned[0] for returned in hooked(net)]
+        for door, model in self.models(net):
+            with self.subTest(door=door):
+                with self.assertRaisesRegex(addend.InvalidArgument, r"inner@0 \(.*inner@1 \("):
+                    self.probed(model, "inner")
+                for k in range(2):
+                    torch.testing.assert_close(self.probed(model, "inner@%d" % k).value.torch(), want[k])
+
     def test_several_tensors_are_counted(self):
         net = Both().eval()
         steps, last = hooked(net)[0]

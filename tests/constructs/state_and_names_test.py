@@ -622,6 +622,12 @@ class NamesTest(unittest.TestCase):
         def scores(x):
             return nn.functional.linear(x, weight)
 
+        def in_two_parts(s):
+            given = torch.zeros(1, 4)
+            given[:, :2] = s[:, :2].softmax(-1)
+            given[:, 2:] = s[:, 1:].softmax(-1)
+            return given
+
         want = scores(self.x)[0, 1].item()
         for name, behind in {
             "softmax": lambda s: s.softmax(-1),
@@ -647,9 +653,14 @@ class NamesTest(unittest.TestCase):
         for name, behind in {
             "tanh": lambda s: s.tanh(),
             "a softmax by hand": lambda s: s.exp() / s.exp().sum(-1, keepdim=True),
+            "a part": lambda s: s.softmax(-1)[:, 1:],
+            "written in two parts": in_two_parts,
+            "what remains": lambda s: 1 - s.sigmoid(),
+            "turned": lambda s: s.sigmoid() * -1 + 1,
+            "moved down": lambda s: s.sigmoid() - 0.5,
         }.items():
             with self.subTest(name):
-                with self.assertRaisesRegex(addend.InvalidArgument, "no softmax or sigmoid gives the output"):
+                with self.assertRaisesRegex(addend.InvalidArgument, "gives? the (output|scores)"):
                     addend.compile(lambda x, behind=behind: behind(scores(x))).explain(
                         self.input(), targets="0,1", at="logits"
                     )
