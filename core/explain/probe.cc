@@ -127,7 +127,7 @@ bool Turns(const TracedRun& trace, const Call& call) {
     if (argument.isScalar() && !argument.toScalar().isComplex() && argument.toScalar().toDouble() < 0) return true;
   }
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    if (operand.storage < 0 || operand.decomposed || !Continuous(operand.dtype)) return false;
+    if (operand.storage < 0 || operand.decomposed) return false;
     const at::Tensor value = trace.At(operand).value.defined() ? trace.Value(operand) : at::Tensor();
     return value.defined() && !value.is_complex() && value.lt(0).any().item<bool>();
   });

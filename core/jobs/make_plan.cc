@@ -94,7 +94,8 @@ void NameExplained(Model& model, AskedRequest& request) {
                                      " among all outputs of the model; explain another tensor"));
 }
 
-std::vector<std::string> NamesOf(const JobDraft& draft, int64_t numc) {
+// `request`: of the draft, for rows.
+std::vector<std::string> NamesOf(const AskedRequest& request, const JobDraft& draft, int64_t numc) {
   if (!draft.names.empty()) {
     if (static_cast<int64_t>(draft.names.size()) != numc) {
       throw InvalidArgument(
@@ -103,7 +104,7 @@ std::vector<std::string> NamesOf(const JobDraft& draft, int64_t numc) {
     return draft.names;
   }
   std::vector<ExplainedInput> inputs;
-  for (const Input& input : draft.request.inputs) {
+  for (const Input& input : request.inputs) {
     inputs.push_back(DescribeInput(input));
     const size_t k = inputs.size() - 1;
     if (k < draft.input_names.size()) inputs[k].names = draft.input_names[k];
@@ -209,7 +210,7 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
   AskedRequest request = ForRows(std::move(draft.request), one);
   NameExplained(*model, request);
   plan.request = RequestJson(request);
-  plan.components = NamesOf(draft, Prepare(request.inputs, model->NamedTensors()).numc);
+  plan.components = NamesOf(request, draft, Prepare(request.inputs, model->NamedTensors()).numc);
   RequireColumns(plan, reasons);
 
   // The first batch is attributed as each worker will do it: ready made where the model allows it.
