@@ -250,6 +250,11 @@ TEST(ExplanationHtml, HoldsTheDocument) {
   EXPECT_THAT(page, HasSubstr("</html>"));
 }
 
+TEST(ExplanationHtml, ShowsFirstWhatSpoilsNumbers) {
+  const std::string page = ExplanationHtml(Explain(Halves(), Target(), "", RunWith(Columns())), kWriter);
+  EXPECT_THAT(page, HasSubstr("/^(" + absl::StrJoin(SpoilingBeginnings(), "|") + ")/.test(note)"));
+}
+
 TEST(WarningsAmong, LeavesOutRemarks) {
   const std::vector<std::string> warnings = {
       "the examples influence each other: one", "recovery is off: by much",

@@ -26,8 +26,7 @@ struct DecomposeOptions : RunOptions {
   //   "#28"                  what operator 28 of the recorded program gave,
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
   //   "logits"               what the last softmax or sigmoid reads, through casts, clamps and scaling; the output
-  //   itself
-  //                          where there is none, unless it is squashed otherwise.
+  //                          itself where there is none, unless it is squashed otherwise.
   std::vector<std::string> probes;
   // Whether to sweep every operator, not only those that outputs and probes depend on.
   bool everything = false;

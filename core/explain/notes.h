@@ -20,7 +20,8 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
 // How the note begins of a model whose numbers left the tensors, by which it may branch.
 inline constexpr char kReadsNumbers[] = "the model reads numbers that depend on the input";
 
-// How notes begin that say that numbers are not what they seem: such a note stands before the numbers.
+// How notes begin that say that numbers are not what they seem: such a note stands before the numbers. The page of an
+// explanation has the same list, for documents without warnings, which its test compares.
 const std::vector<std::string>& SpoilingBeginnings();
 bool SpoilsNumbers(const std::string& note);
 

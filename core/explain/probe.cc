@@ -147,8 +147,7 @@ class ScoreSearch {
     throw InvalidArgument(
         scores_
             ? "the output has parts of what a softmax or sigmoid gives, or turns it, so that its elements are not "
-              "those "
-              "of the scores; name the operator or the module that gives the scores"
+              "those of the scores; name the operator or the module that gives the scores"
             : "no softmax or sigmoid gives the output, and it is no score either; name the operator or the module that "
               "gives the scores");
   }
@@ -276,12 +275,13 @@ std::vector<ModuleRun> RunsOf(const std::vector<Call>& calls, size_t count, cons
 }
 
 // What leaves a run of a module: tensors that it gives, and that others read behind it or the model returns. In the
-// order in which they were made, each once. What nobody reads is what its last operator gives.
-std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const std::vector<Probe>& outputs) {
+// order in which they were made, each once. What nobody reads is what its last operator gives. count: of the model's
+// calls.
+std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, size_t count,
+                             const std::vector<Probe>& outputs) {
   const std::vector<Call>& calls = trace.program.calls;
   absl::flat_hash_map<int, std::vector<const Operand*>> read;  // by storage
   for (const Probe& output : outputs) read[output.operand.storage].push_back(&output.operand);
-  const size_t count = CallsOfModel(trace, outputs);
   for (size_t c = run.end; c < count; ++c) {
     for (const Operand& operand : calls[c].operands) read[operand.storage].push_back(&operand);
   }
@@ -305,7 +305,7 @@ std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const
   return leaving;
 }
 
-// "aten::add (op #7) -> f32[2, 3]".
+// "aten::add (op #7) gives f32[2, 3]".
 std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
   return absl::StrCat(FirstPositions({trace.program.calls[probe.after_call].position}), " gives ",
                       DtypeName(probe.operand.dtype), ShapeText(at::IntArrayRef(probe.operand.geometry.sizes)));
@@ -314,7 +314,8 @@ std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
 // What a module gave: the only tensor that left it when it was called, or the one that the selector chooses.
 Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
   const std::vector<Call>& calls = trace.program.calls;
-  const std::vector<ModuleRun> runs = RunsOf(calls, CallsOfModel(trace, outputs), selector.name);
+  const size_t calls_of_model = CallsOfModel(trace, outputs);
+  const std::vector<ModuleRun> runs = RunsOf(calls, calls_of_model, selector.name);
   if (runs.empty()) {
     throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector.name, "; choose a module path (",
                                        SomeModules(calls), "), an operator (#0 to #",
@@ -330,7 +331,7 @@ Probe FindModule(const TracedRun& trace, const Selector& selector, const std::ve
   std::vector<std::string> spellings;
   for (size_t r = 0; r < runs.size(); ++r) {
     if (selector.run >= 0 && selector.run != static_cast<int64_t>(r)) continue;
-    const std::vector<Probe> leaving = LeavingOf(trace, runs[r], outputs);
+    const std::vector<Probe> leaving = LeavingOf(trace, runs[r], calls_of_model, outputs);
     for (size_t k = 0; k < leaving.size(); ++k) {
       if (selector.number >= 0 && selector.number != static_cast<int64_t>(k)) continue;
       const std::string place = leaving.size() == 1 ? "" : absl::StrCat(":", k);

@@ -148,10 +148,6 @@ void AddOutputs(const c10::IValue& result, Tracer& tracer, RecordedRun& run) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<Probe> ProbesOf(const std::vector<RecordedOutput>& outputs) {
   std::vector<Probe> probes;
   for (const RecordedOutput& output : outputs) probes.push_back(output.probe);

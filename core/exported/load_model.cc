@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,24 +18,24 @@
 namespace addend {
 namespace {
 
-// What a file that is no model begins with, and what that says of it.
+// What a file that is no model has at a place near its beginning, and what that says of it.
 struct Beginning {
-  const char* bytes;
-  size_t size;
+  size_t at;
+  std::string_view bytes;
   const char* is;
 };
 constexpr Beginning kBeginnings[] = {
-    {"\x80\x02", 2, "a pickle, or what torch.save wrote before version 1.6"},
-    {"\x80\x03", 2, "a pickle"},
-    {"\x80\x04", 2, "a pickle"},
-    {"\x80\x05", 2, "a pickle"},
-    {"\x89HDF\r\n", 6, "an HDF5 file, which Keras writes"},
-    {"\x93NUMPY", 6, "a NumPy file, which holds an array"},
-    {"GGUF", 4, "a GGUF file, which holds weights without a program that LibTorch could run"},
-    {"\x1f\x8b", 2, "compressed by gzip; unpack it"},
-    {"TFL3", 4, "a TensorFlow Lite file"},
-    {"<", 1, "text that begins with <, a page of a server instead of a file, perhaps"},
-    {"version https://git-lfs", 23, "a pointer of Git LFS to a file that was not fetched"},
+    {0, "\x80\x02", "a pickle, or what torch.save wrote before version 1.6"},
+    {0, "\x80\x03", "a pickle"},
+    {0, "\x80\x04", "a pickle"},
+    {0, "\x80\x05", "a pickle"},
+    {0, "\x89HDF\r\n", "an HDF5 file, which Keras writes"},
+    {0, "\x93NUMPY", "a NumPy file, which holds an array"},
+    {0, "GGUF", "a GGUF file, which holds weights without a program that LibTorch could run"},
+    {0, "\x1f\x8b", "compressed by gzip; unpack it"},
+    {4, "TFL3", "a TensorFlow Lite file"},
+    {0, "<", "text that begins with <, a page of a server instead of a file, perhaps"},
+    {0, "version https://git-lfs", "a pointer of Git LFS to a file that was not fetched"},
 };
 
 // Of bytes that are no TorchScript file, what they are, as far as that is known; else empty. `archive`: theirs, if any.
@@ -46,13 +47,10 @@ std::string WhatItIs(const exported::Bytes& bytes, const exported::Archive* arch
                  "library that is not loaded"
                : "what torch.save writes of a state dict or of a whole module, which holds weights without a program";
   }
-  const auto begins = [&](size_t at, const char* with, size_t size) {
-    return bytes.size >= at + size && std::memcmp(bytes.data + at, with, size) == 0;
-  };
+  const std::string_view all(bytes.data, bytes.size);
   for (const Beginning& known : kBeginnings) {
-    if (begins(0, known.bytes, known.size)) return known.is;
+    if (all.size() >= known.at && all.substr(known.at, known.bytes.size()) == known.bytes) return known.is;
   }
-  if (begins(4, "TFL3", 4)) return "a TensorFlow Lite file";
   // The length of a header in eight bytes, and the header.
   if (bytes.size > 9 && bytes.data[7] == 0 && bytes.data[8] == '{')
     return "a safetensors file, which holds weights only";

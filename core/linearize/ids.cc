@@ -66,13 +66,19 @@ IdLabels Moved(const Operator& op, const std::vector<c10::IValue>& arguments, co
   return {labels.ge(0).any().item<bool>() ? labels : at::Tensor(), mixed};
 }
 
+// The labels of an operand, kMixed where an element without one moves; undefined: none has one, and nothing moves.
+at::Tensor KnownLabels(const IdOperand& operand) {
+  at::Tensor own = operand.labels;
+  if (!operand.moves.defined()) return own;
+  if (!own.defined()) own = at::full_like(operand.moves, kNone, at::TensorOptions().dtype(at::kLong));
+  return own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
+}
+
 IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes, bool vectors) {
   at::Tensor all;
   for (const IdOperand& operand : operands) {
-    if (!operand.labels.defined() && !operand.moves.defined()) continue;
-    at::Tensor own = operand.labels;
-    if (!own.defined()) own = at::full_like(operand.moves, kNone, at::TensorOptions().dtype(at::kLong));
-    if (operand.moves.defined()) own = own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
+    at::Tensor own = KnownLabels(operand);
+    if (!own.defined()) continue;
     if (vectors) own = own.unsqueeze(-1);
     if (!at::is_expandable_to(own.sizes(), sizes)) return {{}, true};
     own = own.expand(sizes);
@@ -115,8 +121,7 @@ std::vector<int64_t> DimsOf(const Operator& op, const std::vector<c10::IValue>& 
 IdLabels Reduced(const Operator& op, const std::vector<c10::IValue>& arguments, const IdOperand& operand,
                  at::IntArrayRef sizes) {
   if (!operand.labels.defined()) return {{}, operand.moves.defined()};
-  at::Tensor own = operand.labels;
-  if (operand.moves.defined()) own = own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
+  const at::Tensor own = KnownLabels(operand);
   if (own.numel() == 0) return {};
   const std::vector<int64_t> dims = DimsOf(op, arguments);
   const at::Tensor largest = own.amax(dims, /*keepdim=*/false);

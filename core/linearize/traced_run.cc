@@ -27,6 +27,11 @@ void RequireHeld(const Kept& kept, const Operand& operand) {
   throw Internal(absl::StrCat("version ", kept.version, " of storage ", operand.storage, " was dropped"));
 }
 
+// What has the labels of rows that begin in a call: the ids that it reads vectors by, or else what it gives.
+const Operand& LabelledOf(const Call& call) {
+  return IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone ? call.outputs[0] : call.operands[1];
+}
+
 }  // namespace
 
 void Kept::Drop(bool whole) {
@@ -81,8 +86,7 @@ RowStart TracedRun::StartOf(const Call& call) const {
   const IdReading reading = IdReadingOf(schema, call.arguments);
   if (reading != IdReading::kSums) {
     const at::Tensor moves = MoveOf(Value(output).to(dtype), Reference(output).to(dtype));
-    const Operand& labelled = reading == IdReading::kVectors ? call.operands[1] : output;
-    return {moves, Labels(labelled).to(moves.device()), {}};
+    return {moves, Labels(LabelledOf(call)).to(moves.device()), {}};
   }
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
   const int64_t rows = output.geometry.sizes[0];
@@ -95,14 +99,12 @@ RowStart TracedRun::StartOf(const Call& call) const {
   };
   at::Tensor moves = terms(ids) - terms(Reference(call.operands[1]).to(at::kLong));
   if (share != 1) moves = moves * share;
-  return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
+  return {moves, Labels(LabelledOf(call)).to(moves.device()), bags.clamp_min(0)};
 }
 
 int64_t TracedRun::ElementsRead() const {
   const auto reads = [&](int64_t index) {
-    const Call& call = program.calls[index];
-    const bool own = IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone;
-    const at::Tensor labels = Labels(own ? call.outputs[0] : call.operands[1]);
+    const at::Tensor labels = Labels(LabelledOf(program.calls[index]));
     return labels.defined() && labels.numel() > 0 && labels.max().item<int64_t>() >= numc;
   };
   return elements > 0 && std::any_of(row_starts.begin(), row_starts.end(), reads) ? elements : 0;

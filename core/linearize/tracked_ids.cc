@@ -171,16 +171,16 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
                        return tensor.defined() ? at::empty({}, tensor.options()).expand(tensor.sizes()) : tensor;
                      })
                                                         : std::vector<c10::IValue>()] {
+    // Of several devices, the first.
+    const auto first = std::find_if(sources.begin(), sources.end(), [](const auto& source) { return source.first; });
+    const at::TensorOptions options = first == sources.end() ? at::kLong : first->first->Labels().options();
     std::vector<IdOperand> known;
-    at::TensorOptions options(at::kLong);
     for (size_t k = 0; k < sources.size(); ++k) {
       const auto& [steps, id] = sources[k];
       if (!steps) {
         known.push_back(id);
         continue;
       }
-      // Of several devices, those of the first.
-      if (known.empty() || !known[0].labels.defined()) options = steps->Labels().options();
       known.push_back({ViewOf(steps->Labels(), operands[k].geometry).to(options.device()),
                        Everywhere(operands[k].geometry.sizes, options)});
     }

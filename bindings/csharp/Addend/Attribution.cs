@@ -43,7 +43,7 @@ public sealed class Attribution : AddendObject
         return Explanation.Take(handle);
     }
 
-    /// <summary>What a reader has to know of the run, one line each: the notes of its report.</summary>
+    /// <summary>The notes of the run's report, one line each: what a reader has to know of it.</summary>
     public IReadOnlyList<string> Notes
     {
         get
@@ -53,7 +53,7 @@ public sealed class Attribution : AddendObject
         }
     }
 
-    /// <summary>Those of the notes that say that numbers may not mean what a reader takes them for.</summary>
+    /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
     public IReadOnlyList<string> Warnings
     {
         get

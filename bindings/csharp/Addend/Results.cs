@@ -43,7 +43,7 @@ public sealed class Results : AddendObject
     /// that random numbers were drawn anew.</summary>
     public IReadOnlyList<string> Notes => [.. Report.AllNotes(Handle)];
 
-    /// <summary>Those of the notes that say that numbers may not mean what a reader takes them for.</summary>
+    /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
     public IReadOnlyList<string> Warnings => [.. Report.AllWarnings(Handle)];
 
     private ResultsHandle Handle => (ResultsHandle)OwnedHandle;

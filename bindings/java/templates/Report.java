@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.IntFunction;
 
 // fields: Report_comment
 public final class Report {
@@ -23,17 +24,17 @@ public final class Report {
   }
 
   static List<String> notes(long results) {
-    final List<String> lines = new ArrayList<>();
-    for (String note; (note = AddendNative.addend_results_note(results, lines.size())) != null; ) {
-      lines.add(note);
-    }
-    return Collections.unmodifiableList(lines);
+    return lines(index -> AddendNative.addend_results_note(results, index));
   }
 
   static List<String> warnings(long results) {
+    return lines(index -> AddendNative.addend_results_warning(results, index));
+  }
+
+  private static List<String> lines(IntFunction<String> lineAt) {
     final List<String> lines = new ArrayList<>();
-    for (String warning; (warning = AddendNative.addend_results_warning(results, lines.size())) != null; ) {
-      lines.add(warning);
+    for (String line; (line = lineAt.apply(lines.size())) != null; ) {
+      lines.add(line);
     }
     return Collections.unmodifiableList(lines);
   }

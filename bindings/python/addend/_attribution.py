@@ -130,7 +130,7 @@ class Attribution(Handle):
 
     @property
     def warnings(self) -> List[str]:
-        """Those of the notes that say that numbers may not mean what a reader takes them for."""
+        """The notes that say that numbers may not mean what a reader takes them for."""
         return self._results.warnings
 
     @property

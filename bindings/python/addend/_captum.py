@@ -71,7 +71,7 @@ class Question:
         return _split_inside(self.inside)
 
     def ask(self, explain: Callable[[Any, bool], _Found], shape_of: Callable[[_Found], Sequence[int]]) -> _Found:
-        """What `explain` gives for the targets and whether each example has one. Where these do not fit the output, it
+        """The answer of `explain` for the targets and whether each example has one. Where these do not fit the output, it
         is asked again for one number of the whole output: its only one where there is no target, and that with the
         index where the target is a tuple, as for a node of a graph."""
         try:
@@ -90,7 +90,7 @@ class Question:
             return found
 
     def answer(self, found: Attribution, tensors: Sequence[Optional[Tensor]], on_baseline: Optional[OnBaseline]) -> Any:
-        """What `attribute` returns. It warns of the notes of weight.
+        """The value that `attribute` returns. The warnings of the run become warnings of Python.
 
         Args:
             found: the attribution of this question.
@@ -160,7 +160,7 @@ def _split_inside(inside: Any) -> List[Inside]:
 
 
 def _assumed_inside(inside: Any) -> List[str]:
-    """What is to be known of baselines that were not given, of which Captum has others."""
+    """A note on baselines that were not given, of which Captum has others."""
     names = [source.selector for source in as_insides(inside) if source.baseline is None]
     return [_ASSUMED_INSIDE % ", ".join(names)] if names else []
 

@@ -1,4 +1,4 @@
-"""What `attribute` is given: tensors in tuples, lists, dicts and dataclasses, each with its baseline."""
+"""Arguments of `attribute`: tensors in tuples, lists, dicts and dataclasses, each with its baseline."""
 
 import copy
 import dataclasses
@@ -54,11 +54,11 @@ class Leaves:
         return Place(len(self.sources) - 1)
 
     def named(self) -> Dict[str, Any]:
-        """What the model is given by name; empty where it is given in order."""
+        """The arguments that the model is given by name; empty where it is given them in order."""
         return self.given(self.sources) if self._by_name else {}
 
     def positional(self) -> List[Any]:
-        """What the model is given in order; empty where it is given by name."""
+        """The arguments that the model is given in order; empty where it is given them by name."""
         if self._by_name:
             return []
         given = self.given(self.sources)
@@ -86,7 +86,7 @@ def is_several(value: Any) -> bool:
 
 
 def values_beside(what: str, given: Any, leaves: Leaves, spread: bool) -> List[Any]:
-    """What is given for each tensor of the inputs: in the same structure, or (`spread`) one for all that is there."""
+    """The values given beside the tensors of the inputs, one for each: in the same structure, or (`spread`) one for all."""
     if leaves.is_single and is_several(given) and not _is_container(leaves.inputs):
         if len(given) != 1:
             raise ValueError("there are %d %s for 1 inputs" % (len(given), what))
@@ -95,7 +95,7 @@ def values_beside(what: str, given: Any, leaves: Leaves, spread: bool) -> List[A
 
 
 def _at(what: str, given: Any, inputs: Any, path: str, spread: bool) -> Any:
-    """What is given for the tensor that a path of the inputs leads to."""
+    """The value given beside the tensor that a path of the inputs leads to."""
     while path:
         if given is None:
             return None

@@ -125,7 +125,7 @@ class Explanation(Handle):
 
     @property
     def warnings(self) -> List[str]:
-        """Those of the notes that say that numbers may not mean what a reader takes them for."""
+        """The notes that say that numbers may not mean what a reader takes them for."""
         return [*self._warnings, *self.to_dict()["report"].get("warnings", ())]
 
     def to_dict(self) -> Dict[str, Any]:

@@ -81,7 +81,7 @@ class Results(Handle):
 
     @property
     def warnings(self) -> List[str]:
-        """Those of the notes that say that numbers may not mean what a reader takes them for."""
+        """The notes that say that numbers may not mean what a reader takes them for."""
         self._handle
         return list(self._run.warnings)
 

@@ -65,7 +65,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * What a reader has to know of the run: the notes of its report.
+   * The notes of the run's report: what a reader has to know of it.
    *
    * @return one line each
    */
@@ -76,7 +76,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * Those of the notes that say that numbers may not mean what a reader takes them for.
+   * The notes that say that numbers may not mean what a reader takes them for.
    *
    * @return one line each
    */

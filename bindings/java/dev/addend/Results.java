@@ -203,7 +203,7 @@ public final class Results extends NativeObject {
   }
 
   /**
-   * Those of the notes that say that numbers may not mean what a reader takes them for.
+   * The notes that say that numbers may not mean what a reader takes them for.
    *
    * @return one line each
    */
