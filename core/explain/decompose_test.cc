@@ -243,12 +243,45 @@ TEST(Decompose, AutoIsFaithfulOnlyWithABaseline) {
   EXPECT_EQ(DecomposeFunction([](const Tensor& t) { return t.relu(); }, input).report.policy.preset, Preset::kFast);
 }
 
-TEST(Decompose, RoundingGoesToTheLeftover) {
+TEST(Decompose, StepsBelongToWhatCrossesThem) {
   const auto result =
       DecomposeFunction([](const Tensor& t) { return at::round(t); }, SplitInput(at::tensor({0.6, 2.2}), {0}));
   const Composition& parts = result.outputs[0].composition;
-  EXPECT_TRUE(at::equal(parts.leftover(), at::tensor({1.0, 2.0})));
-  EXPECT_EQ(parts.components().abs().max().item<double>(), 0);
+  EXPECT_EQ(parts.leftover().abs().max().item<double>(), 0);
+  EXPECT_TRUE(at::allclose(parts.components(), at::diag(at::tensor({1.0, 2.0}))));
+}
+
+// A layer that is quantised while the model runs: all inputs have parts, by whichever of two spellings it is written.
+TEST(Decompose, FloatsThatAreReadBackFromIntegersAreSteps) {
+  const auto steps = [](const Tensor& x) { return (x * x.sum() * 10).trunc() / 10; };
+  const auto integers = [](const Tensor& x) {
+    return (x * x.sum() * 10).to(at::kInt).to(at::kShort).view({3, 1}).to(at::kDouble).view({3}) / 10;
+  };
+  const Input input = SplitInput(at::tensor({0.6, 2.2, -1.1}, at::kDouble), {0});
+  const auto expected = DecomposeFunction(steps, input);
+  const auto found = DecomposeFunction(integers, input);
+  EXPECT_EQ(found.report.reference_is_model_on_baseline, "yes");
+  EXPECT_LE(found.report.leftover_share, 1e-12);
+  EXPECT_TRUE(at::equal(found.outputs[0].composition.components(), expected.outputs[0].composition.components()));
+  EXPECT_GT(found.outputs[0].composition.components().abs().sum({1}).min().item<double>(), 0.1);
+  // Numbers that the integers do not hold are steps too, whatever they become.
+  const auto overflows = [](const Tensor& x) { return (x * x.sum() * 1000).to(at::kChar).to(at::kDouble) + x; };
+  const auto small = DecomposeFunction(overflows, input);
+  EXPECT_EQ(small.report.reference_is_model_on_baseline, "yes");
+  EXPECT_LE(small.report.leftover_share, 1e-12);
+  EXPECT_TRUE(at::equal(small.outputs[0].composition.reference(), overflows(at::zeros({3}, at::kDouble))));
+  // Half types, and integers that are read in another order.
+  const auto halves = [](const Tensor& x) {
+    return (x * x.sum()).to(at::kHalf).view({3, 1}).t().to(at::kInt).to(at::kHalf).to(at::kDouble);
+  };
+  EXPECT_LE(DecomposeFunction(halves, input).report.leftover_share, 1e-3);
+  const auto bytes = [](const Tensor& x) { return (x * x.sum()).to(at::kInt).view(at::kShort).to(at::kDouble); };
+  EXPECT_EQ(DecomposeFunction(bytes, input).report.reference_is_model_on_baseline, "no");
+  // Integers that somebody wrote to meanwhile are a condition as before.
+  const auto written = [](const Tensor& x) { return (x * x.sum() * 10).to(at::kInt).add_(1).to(at::kDouble) + x; };
+  const auto condition = DecomposeFunction(written, input);
+  EXPECT_EQ(condition.report.reference_is_model_on_baseline, "no");
+  EXPECT_THAT(condition.report.notes, testing::Contains(testing::HasSubstr("conditions or indices")));
 }
 
 TEST(Decompose, MissingRuleNamesOperatorAndPage) {

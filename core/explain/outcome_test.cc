@@ -384,13 +384,14 @@ TEST(Outcome, MuchLeftoverIsSaid) {
   EXPECT_NEAR(result.report.leftover_share, share, 1e-9);
   const bool said = testing::Value(result.report.notes, Contains(HasSubstr("is in no component")));
   EXPECT_EQ(said, share > 0.2) << share;
-  // All of what rounding to whole numbers does is left over.
+  // All of what rounding to whole numbers does is left over by its derivative.
   const TracedModel steps = ModelOf([](const Tensor& x) { return at::round(x * 10) + x; });
   options.policy = ByHalf();
+  options.policy.nonlinearity = Nonlinearity::kGradient;
   EXPECT_THAT(steps.Decompose({SplitInput(Random({2, 6}, 1), {1})}, options).report.notes,
               Contains(HasSubstr("much is left over")));
   AttributeOptions backward;
-  backward.policy = ByHalf();
+  backward.policy = options.policy;
   backward.targets = {ParseTarget("0,0")};
   const Attribution found = Attribute(steps, {SplitInput(Random({2, 6}, 1), {1})}, backward);
   EXPECT_THAT(found.report.notes, Contains(HasSubstr("much is left over")));

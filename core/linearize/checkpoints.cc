@@ -7,6 +7,7 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/make_node.h"
 #include "core/linearize/view.h"
+#include "core/rules/steps.h"
 
 namespace addend {
 namespace {
@@ -61,6 +62,7 @@ void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) 
     Version& version = versions_[*alive];
     version.read = true;
     version.needed = version.needed || reads.operands;
+    version.stays = version.stays || (IsCast(call.op.schema()) && !CarriesRows(call.outputs[0]));
     if (!version.needed) seconds += version.seconds;
   }
   if (starts || call.is_view || call.resized_output || own.role.traits.Draws(call.arguments)) return;
@@ -81,6 +83,7 @@ void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) 
     version.seconds = seconds;
     version.whole = CoversWhole(output, info);
     version.needed = reads.outputs;
+    version.stays = call.made != nullptr && IsCast(call.made->op.schema());
     bytes += version.bytes;
     versions_.push_back(version);
   }
@@ -132,6 +135,7 @@ void Checkpoints::Bury(size_t v) {
 
 // What nobody reads is not made again either, so that nobody asks whose numbers it has.
 bool Checkpoints::MayDrop(const Version& version) const {
+  if (version.stays) return false;
   return recorder_->program().calls[version.birth].adopted == 0 || !version.read;
 }
 

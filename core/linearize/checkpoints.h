@@ -65,6 +65,7 @@ class Checkpoints {
     bool whole = false;   // its call gave all of the storage
     bool read = false;    // a later call reads it
     bool needed = false;  // a node is made of it
+    bool stays = false;   // it is cast to integers, or read back from them; see read_back.h
   };
   struct Cut {
     int64_t call = 0;   // the first of its stretch

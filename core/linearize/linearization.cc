@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/intercept/own_operators.h"
 #include "core/linearize/make_node.h"
 #include "core/linearize/marks.h"
 #include "core/linearize/references.h"
@@ -202,7 +203,7 @@ std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& re
   absl::flat_hash_map<const c10::FunctionSchema*, const Rule*> known;
   for (size_t c = 0; c < calls.size(); ++c) {
     if (!calls[c].Traced()) continue;
-    if (calls[c].made != nullptr) {
+    if (calls[c].op.schema().name() == kAttention) {
       rules[c] = &AttentionRule();
       continue;
     }

@@ -102,6 +102,7 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
       wide_inputs_(DtypeOf(policy->compute_dtype)),
       starts_(&states_, &kept_),
       checkpoints_(&recorder_, &states_),
+      read_back_(&states_),
       written_attention_(policy, &states_) {
   trace_.numc = numc;
   trace_.differentiable = differentiable;
@@ -321,12 +322,14 @@ void Tracer::TraceIds(CallAtHand& own, const std::vector<at::Tensor>& tensors) {
   }
   const bool ids = ids_.ReadsIds(own.call) || labels.labels.defined();
   ids_.AdoptAll(own.call, tensors, references, labels);
+  read_back_.AfterIntegers(own);
   if (ids && labels.mixed && own.call.outputs[0].dtype != at::kBool) trace_.unattributed.push_back(own.call.position);
 }
 
 // A call that gives floating-point or complex numbers.
 void Tracer::TraceNumbers(CallAtHand& own, const std::vector<at::Tensor>& tensors) {
   const bool starts = ids_.StartsRows(own.role, own.call);
+  if (TraceReadBack(own, tensors, starts)) return;
   const bool same_conditions = starts || NoteConditions(own);
   // Computed from conditions alone: plain, unless the reference has the baseline's.
   if (!ReadsRows(own.call) && !starts && (same_conditions || !trace_.baseline_conditions)) return;
@@ -336,6 +339,22 @@ void Tracer::TraceNumbers(CallAtHand& own, const std::vector<at::Tensor>& tensor
   SetOutputs(own, tensors, starts);
   kept_.Keep(own);
   if (starts && CarriesRows(own.call.outputs[0])) trace_.row_starts.push_back(own.call.index);
+}
+
+bool Tracer::TraceReadBack(CallAtHand& own, const std::vector<at::Tensor>& tensors, bool starts) {
+  const auto found = read_back_.StandIn(own);
+  if (found == nullptr || (starts && !ids_.LabelsOf(own, tensors[0].sizes()).mixed)) return false;
+  CallAtHand stand_in = {roles_.Of(found->call.op), found->call};
+  stand_in.arguments = {found->argument};
+  const Operand& output = found->call.outputs[0];
+  RunReferences::Known known;
+  known.references = {
+      FlatReference(output, states_.Info(output.storage), tensors[0], found->reference, trace_.differentiable)};
+  known.finite = {AllFinite(found->reference)};
+  stand_in.known = &known;
+  SetOutputs(stand_in, tensors, /*starts=*/false);
+  own.call = std::move(found->call);
+  return true;
 }
 
 bool Tracer::NoteConditions(const CallAtHand& own) {

@@ -19,6 +19,7 @@
 #include "core/linearize/checkpoints.h"
 #include "core/linearize/inside_place.h"
 #include "core/linearize/kept_references.h"
+#include "core/linearize/read_back.h"
 #include "core/linearize/reference_cache.h"
 #include "core/linearize/reference_run.h"
 #include "core/linearize/rewriting.h"
@@ -114,6 +115,9 @@ class Tracer : public CallHandler {
   void RefuseBytes(const CallAtHand& own, const std::vector<at::Tensor>& tensors) const;
   // Notes the conditions that a call reads. Returns whether they are the same on the baseline.
   bool NoteConditions(const CallAtHand& own);
+  // Of a call that reads floats back which were cast to integers: see Note [Rounding through integers]. Where each is
+  // made of one element of an input (`starts`), the integers are ids of it, and it is no such call.
+  bool TraceReadBack(CallAtHand& own, const std::vector<at::Tensor>& tensors, bool starts);
   void RequireRule(const CallAtHand& own) const;
   bool KnowsOutputs(const CallAtHand& own) const;
   // Sets the references of outputs and keeps them.
@@ -135,6 +139,7 @@ class Tracer : public CallHandler {
   WideInputs wide_inputs_;
   Starts starts_;
   Checkpoints checkpoints_;
+  ReadBack read_back_;
   WrittenAttention written_attention_;
 };
 

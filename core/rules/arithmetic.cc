@@ -14,6 +14,7 @@
 #include "core/rules/families.h"
 #include "core/rules/joint.h"
 #include "core/rules/kinds.h"
+#include "core/rules/steps.h"
 
 namespace addend {
 namespace {
@@ -165,10 +166,8 @@ RuleResult DivideByHalf(const RuleCall& call, int a, int d, const Quotient& q) {
   return Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
 }
 
-// a / d is the product of a with 1 / d. A divisor is a coefficient wherever it comes from. A quotient that is rounded
-// is flat between its steps.
-RuleResult Divide(const RuleCall& call) {
-  if (!call.IsNone("rounding_mode")) return Opaque(call);
+// a / d is the product of a with 1 / d. A divisor is a coefficient wherever it comes from.
+RuleResult DivideExactly(const RuleCall& call) {
   const int a = call.OperandAt("self");
   const int d = call.OperandAt("other");
   if (d < 0) return Elementwise(call, Kind::kLinear, {{a, OtherNumber(call, /*inverse=*/true)}});
@@ -199,6 +198,42 @@ RuleResult Divide(const RuleCall& call) {
     result.stand_ins = {at::where(q.pole, output.value - result.map->Forward(moves)[0].select(0, 0), output.reference)};
   }
   return result;
+}
+
+// A quotient that is rounded is that of a / d and then constant but for steps. Of other choices than path the quotient
+// would leave something over, of which nobody knows how much of a step it is: then all of the step is left over.
+RuleResult DivideInSteps(const RuleCall& call) {
+  if (call.policy->nonlinearity != Nonlinearity::kPath) return Opaque(call);
+  const RuleOutput& output = call.outputs[0];
+  const auto quotient = [&](bool reference) {
+    const auto of = [&](std::string_view argument, double number) {
+      const int k = call.OperandAt(argument);
+      if (k < 0) return at::full({}, number, output.value.options());
+      return (reference ? call.operands[k].reference : call.operands[k].value).to(output.value.scalar_type());
+    };
+    return of("self", call.Double("self", 1)) / of("other", call.Double("other", 1));
+  };
+  RuleCall exactly = call;
+  exactly.outputs[0].value = quotient(false);
+  exactly.outputs[0].reference = quotient(true);
+  RuleResult result = DivideExactly(exactly);
+  if (result.map == nullptr || !AllFinite(exactly.outputs[0].reference) || !result.stand_ins.empty()) {
+    return Opaque(call);
+  }
+  bool exact = true;
+  const at::Tensor slope = SlopeOfSteps(exactly.outputs[0].value, exactly.outputs[0].reference,
+                                        output.value - output.reference, /*at_rest=*/1, &exact);
+  const std::shared_ptr<const LinearMap> divide = result.map;
+  result.map = MakeMap(
+      call, result.inputs, [=](const Rows& rows) -> Rows { return {divide->Forward(rows)[0] * slope}; },
+      [=](const Rows& cotangents) { return divide->Transpose({cotangents[0] * slope}); });
+  result.kind = Kind::kPointwise;
+  result.exact = exact;
+  return result;
+}
+
+RuleResult Divide(const RuleCall& call) {
+  return call.IsNone("rounding_mode") ? DivideExactly(call) : DivideInSteps(call);
 }
 
 RuleResult Negate(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt("self"), -1.0}}); }
@@ -311,6 +346,7 @@ void RegisterArithmetic(Registry& registry) {
                         .InAttention(AttentionStep::kDivide)
                         .KeepsMarks()
                         .CoversComplex());
+  registry.Register(Rule{"aten::floor_divide", Kind::kPointwise, DivideInSteps});
   registry.Register(Rule{"aten::neg", Kind::kLinear, Negate}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::addcmul", Kind::kBilinear, AddProduct}.CoversComplex());
   registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.MadeOfSizes().KeepsMarks().CoversComplex());

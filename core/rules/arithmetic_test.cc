@@ -201,12 +201,23 @@ TEST(DivTest, ContentFirstStandsInOnlyWhereTheReferenceIsNotFinite) {
   EXPECT_EQ(rule.stand_ins[0][2].item<double>(), (start / rest)[2].item<double>());
 }
 
-TEST(DivTest, RoundedQuotientsPassNothing) {
-  Draw draw(at::kDouble, 7);
-  const OperatorCall op("aten::div.Tensor_mode", {draw.Moving({3}), draw.Normal({3}), std::string("floor")});
+// The parts of the quotient, each times the step over the quotient's move.
+TEST(DivTest, RoundedQuotientsShareTheirSteps) {
+  const at::Tensor value = at::tensor({7.0, -3.0, 2.5}, at::kDouble);
+  const at::Tensor reference = at::tensor({1.0, -3.0, 2.0}, at::kDouble);
+  const at::Tensor divisor = at::tensor({2.0, 2.0, 2.0}, at::kDouble);
+  const OperatorCall op("aten::div.Tensor_mode", {{value, reference}, divisor, std::string("floor")});
   const RuleResult rule = BuildRule(op.Describe(Faithful()));
-  EXPECT_EQ(rule.kind, Kind::kOpaque);
-  EXPECT_EQ(rule.map, nullptr);
+  EXPECT_TRUE(rule.exact);
+  // From 0 to 3 in a move of 3; at rest, the mean slope of 1; no step is crossed.
+  EXPECT_TRUE(rule.map->Forward({at::ones({1, 3}, at::kDouble)})[0].equal(
+      at::tensor({0.5, 0.5, 0.0}, at::kDouble).unsqueeze(0)));
+
+  Policy gradient = Faithful();
+  gradient.nonlinearity = Nonlinearity::kGradient;
+  const RuleResult none = BuildRule(op.Describe(gradient));
+  EXPECT_EQ(none.kind, Kind::kOpaque);
+  EXPECT_EQ(none.map, nullptr);
 }
 
 // ----------------------------------------------------------------------------------------------------------- freezing

@@ -39,6 +39,7 @@
 #include "core/rules/joint.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
+#include "core/rules/steps.h"
 
 namespace addend {
 namespace {
@@ -53,29 +54,6 @@ enum class Shape {
   kPieces,  // linear between steps: hardswish
   kSteps,   // constant between steps: relu
 };
-
-// A function that is constant but for steps. A step is shared by what crosses it, however short the move; between steps
-// nothing passes.
-RuleResult Steps(const RuleCall& call, int operand) {
-  const RuleOperand& x = call.operands[operand];
-  const RuleOutput& output = call.outputs[0];
-  const Nonlinearity choice = call.policy->nonlinearity;
-  at::Tensor slope = FiniteOrZero((output.value - output.reference) / MoveOf(x.value, x.reference));
-  if (choice == Nonlinearity::kScaling) slope = FiniteOrZero(output.value / x.value);
-  if (choice == Nonlinearity::kGradient || choice == Nonlinearity::kNone) slope = at::zeros_like(output.value);
-  RuleResult result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
-  result.exact = choice != Nonlinearity::kScaling && choice != Nonlinearity::kGradient && choice != Nonlinearity::kNone;
-  const bool hybrid = choice == Nonlinearity::kHybridAffine && call.policy->NonlinearityThreshold() > 0;
-  if (choice == Nonlinearity::kAbsAffine || hybrid) {
-    std::optional<double> threshold;
-    if (hybrid) threshold = call.policy->NonlinearityThreshold();
-    result.joint = [slope, threshold](const Rows& rows) -> Rows {
-      const at::Tensor aligned = RightAlign(rows[0], slope.dim());
-      return {SpreadByMagnitude(aligned.expand(WithRows(aligned.size(0), slope.sizes())), slope, threshold)};
-    };
-  }
-  return result;
-}
 
 // The derivative at both ends, found by the operator itself: its result for a gradient of one.
 class Derivative {

@@ -357,6 +357,17 @@ std::vector<Exclusion> AllExclusions() {
     all.push_back({kMeanDerivative, op, nullptr, "its derivative has steps"});
   }
   all.push_back({kMeanDerivative, "aten::rrelu_with_noise_backward", "", "its derivative has steps"});
+  for (const char* op : {"aten::sign", "aten::sgn"}) all.push_back({kMeanDerivative, op, nullptr, "it has steps"});
+  // At rest such a function has its mean slope; see Note [Steps at rest] in core/rules/steps.h.
+  for (const char* law : {kDerivative, kMeanDerivative}) {
+    for (const char* op : {"aten::round", "aten::floor", "aten::ceil", "aten::trunc", "aten::round.decimals",
+                           "aten::floor_divide", "aten::div.Scalar_mode", "aten::heaviside"}) {
+      all.push_back({law, op, nullptr, "it has steps"});
+    }
+    for (const char* name : {"", "floor", "trunc"}) {
+      all.push_back({law, "aten::div.Tensor_mode", name, "it has steps"});
+    }
+  }
   // What autograd cannot judge, where nothing moves or along the line.
   const std::vector<Exclusion> derivatives = {
       {nullptr, "aten::scatter.reduce", nullptr, "LibTorch does not differentiate it"},

@@ -3,7 +3,7 @@
 import math
 
 from composition import apply, is_composition, marks_of, value_of
-from elementwise import pointwise, step
+from elementwise import pointwise
 from registry import operator
 from tensor import times
 
@@ -246,7 +246,7 @@ def logit(policy, x, eps=None):
     return pointwise(policy, x, lambda v: math.log(v / (1 - v)), lambda v: 1 / (v * (1 - v)))
 
 
-# ---- steps: SPEC.md#opaque
+# ---- steps: SPEC.md#equal-ends, and what has steps among others: SPEC.md#opaque
 
 
 def _half_to_even(x):
@@ -255,7 +255,9 @@ def _half_to_even(x):
 
 for _name, _f in {"round": _half_to_even, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
                   "sign": sign, "sgn": sign}.items():
-    operator("aten::" + _name)(lambda policy, x, f=_f: step(policy, x, lambda v: float(f(v))))
+    _rest = 0.0 if _f is sign else 1.0
+    operator("aten::" + _name)(lambda policy, x, f=_f, rest=_rest: pointwise(
+        policy, x, lambda v: float(f(v)), None, at_rest=rest))
 
 
 @operator("aten::frac")

@@ -39,9 +39,15 @@ def secant(f, df, x, b, smooth):
     return (f(x) - f(b)) / (x - b)
 
 
-def pointwise(policy, operand, f, df, smooth=True, pole=None, marks=frozenset()):
-    """`pole`: where the function is infinite, inside its domain."""
-    f, df = guarded(f), guarded(df)
+# Of float64.
+EPSILON = 2.0**-52
+
+
+def pointwise(policy, operand, f, df, smooth=True, pole=None, marks=frozenset(), at_rest=0.0):
+    """`pole`: where the function is infinite, inside its domain. `df` None: the function is constant but for steps,
+    and has the slope `at_rest` where nothing moves."""
+    steps = df is None
+    f, df = guarded(f), guarded((lambda v: 0.0) if steps else df)
     value_map = lambda t: t.map(f)
     if not is_composition(operand):
         return value_map(operand)
@@ -57,7 +63,8 @@ def pointwise(policy, operand, f, df, smooth=True, pole=None, marks=frozenset())
             slope = slope if finite(slope) else 0.0
             fb = fx - slope * (x - b)
         elif along:
-            slope = secant(f, df, x, b, smooth)
+            rests = steps and abs(x - b) <= 4 * EPSILON * max(abs(x), abs(b))
+            slope = at_rest if rests else quotient(fx - fb, x - b) if steps else secant(f, df, x, b, smooth)
         elif choice == "scaling":
             slope = quotient(fx, x)
         elif choice == "gradient":
