@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/error.h"
 #include "core/base/read_json.h"
 #include "core/document/page_template.h"
@@ -101,6 +102,8 @@ std::string NameIn(const Target& target, const Named& named) {
     }
     case Quantity::kSum:
       return Joined(target.parts, [&](const Target& part) { return NameIn(part, named); });
+    case Quantity::kRegion:
+      return absl::StrCat("sum of ", named.tensor, " ", DescribeElements(target));
     case Quantity::kEntropy:
       return absl::StrCat(NounOf(target.quantity), elsewhere, RowIn(target.index, named));
     default:
@@ -260,6 +263,8 @@ std::string DescribeElements(const Target& target) {
       return absl::StrCat(kContinuation, absl::StrJoin(target.ids, ", "));
     case Quantity::kSum:
       return Joined(target.parts, [](const Target& part) { return DescribeElements(part); });
+    case Quantity::kRegion:
+      return absl::StrCat("[", absl::StrReplaceAll(TargetText(target), {{",", ", "}}), "]");
     default:
       return absl::StrCat(NounOf(target.quantity), target.index.empty() ? "" : " of ",
                           target.index.empty() ? "" : place);

@@ -99,6 +99,14 @@ double OutputScales::Of(const Target& target) const {
       for (const Target& part : target.parts) scale += Of(part);
       return scale;
     }
+    case Target::Quantity::kRegion: {
+      double count = 1;
+      for (size_t d = 0; d < target.region.size(); ++d) {
+        const Target::Span& span = target.region[d];
+        if (!span.one) count *= static_cast<double>(span.end.value_or(sizes_[d]) - span.begin);
+      }
+      return whole_ * count;
+    }
     case Target::Quantity::kElement:
       break;
   }

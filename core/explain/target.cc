@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,7 +30,7 @@ Error NotUnderstood(const std::string& text) {
   return InvalidArgument(
       absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3; () where there is ",
                    "only one), the difference of two (3-5), probability:3, log_probability:3, entropy, entropy:5, ",
-                   "continuation:12,55,7 or a sum of such targets (sum:3+5)"));
+                   "continuation:12,55,7, a sum of such targets (sum:3+5), or of a region (sum:0,2,:,10:20)"));
 }
 
 std::vector<int64_t> ParseIndex(absl::string_view text, const std::string& whole) {
@@ -40,6 +41,31 @@ std::vector<int64_t> ParseIndex(absl::string_view text, const std::string& whole
     index.push_back(number);
   }
   return index;
+}
+
+// "0,2,:,10:20", of which at least one is a range.
+Target ParseRegion(absl::string_view text, const std::string& whole) {
+  Target target;
+  target.quantity = Quantity::kRegion;
+  target.top1 = false;
+  const auto number = [&](absl::string_view own) {
+    int64_t parsed = 0;
+    if (!absl::SimpleAtoi(own, &parsed)) throw NotUnderstood(whole);
+    return parsed;
+  };
+  for (const absl::string_view own : absl::StrSplit(text, ',')) {
+    const size_t colon = own.find(':');
+    Target::Span span;
+    if (colon == absl::string_view::npos) {
+      span.begin = number(own);
+      span.one = true;
+    } else {
+      if (colon > 0) span.begin = number(own.substr(0, colon));
+      if (colon + 1 < own.size()) span.end = number(own.substr(colon + 1));
+    }
+    target.region.push_back(span);
+  }
+  return target;
 }
 
 // Where the second of two elements begins, behind the minus between them: one that follows a digit is no sign.
@@ -64,6 +90,12 @@ Target ParseElement(absl::string_view text, const std::string& whole) {
 }
 
 std::string IndexText(const std::vector<int64_t>& index) { return absl::StrJoin(index, ","); }
+
+void AppendSpan(std::string* out, const Target::Span& span) {
+  if (span.one || span.begin != 0) absl::StrAppend(out, span.begin);
+  if (!span.one) out->append(":");
+  if (!span.one && span.end) absl::StrAppend(out, *span.end);
+}
 
 // Of an element or its probability.
 std::string PlaceText(const Target& target) {
@@ -111,6 +143,9 @@ class Places {
         return found;
       case Quantity::kSum:
         for (Target& part : found.parts) part = Find(part);
+        return found;
+      case Quantity::kRegion:
+        found.region = Region(target.region);
         return found;
     }
     return found;
@@ -174,6 +209,28 @@ class Places {
       }
     }
     return Complete(index, value_.sizes());
+  }
+
+  // Completes a region as Complete() does an index; one that takes all of a dimension keeps its end open.
+  std::vector<Target::Span> Region(const std::vector<Target::Span>& region) const {
+    const at::IntArrayRef sizes = value_.sizes();
+    if (region.size() > sizes.size()) throw DoesNotFit();
+    const size_t missing = sizes.size() - region.size();
+    std::vector<Target::Span> whole(missing, {0, std::nullopt, true});
+    for (size_t d = 0; d < missing; ++d) {
+      if (sizes[d] != 1) throw DoesNotFit();
+    }
+    for (size_t d = missing; d < sizes.size(); ++d) {
+      Target::Span span = region[d - missing];
+      const auto counted = [&](int64_t i) { return i < 0 ? i + sizes[d] : i; };
+      span.begin = counted(span.begin);
+      if (span.end) span.end = counted(*span.end);
+      const int64_t end = span.one ? span.begin + 1 : span.end.value_or(sizes[d]);
+      if (span.begin < 0 || span.begin >= end || end > sizes[d]) throw DoesNotFit();
+      if (!span.one && end == sizes[d]) span.end.reset();
+      whole.push_back(span);
+    }
+    return whole;
   }
 
   std::vector<int64_t> Row(const std::vector<int64_t>& index) const {
@@ -241,20 +298,29 @@ void InExample(int64_t example, Target& target) {
     for (Target& part : target.parts) InExample(example, part);
     return;
   }
+  if (target.quantity == Quantity::kRegion) {
+    target.region.insert(target.region.begin(), {example, std::nullopt, true});
+    return;
+  }
   target.index.insert(target.index.begin(), example);
   if (!target.subtract.empty()) target.subtract.insert(target.subtract.begin(), example);
 }
 
 }  // namespace
 
+bool operator==(const Target::Span& a, const Target::Span& b) {
+  return a.begin == b.begin && a.end == b.end && a.one == b.one;
+}
+
 bool operator==(const Target& a, const Target& b) {
   return a.quantity == b.quantity && a.top1 == b.top1 && a.index == b.index && a.subtract == b.subtract &&
-         a.ids == b.ids && a.parts == b.parts;
+         a.ids == b.ids && a.parts == b.parts && a.region == b.region;
 }
 
 const char* QuantityWord(Quantity quantity) {
   switch (quantity) {
     case Quantity::kElement:
+    case Quantity::kRegion:
       return "";
     case Quantity::kProbability:
       return "probability";
@@ -268,6 +334,10 @@ const char* QuantityWord(Quantity quantity) {
       return "sum";
   }
   return "";
+}
+
+bool IsRegionText(const std::string& text) {
+  return absl::StrContains(text, ":") && !absl::ascii_isalpha(static_cast<unsigned char>(text[0]));
 }
 
 Target ParseTarget(const std::string& text) {
@@ -293,7 +363,8 @@ Target ParseTarget(const std::string& text) {
       if (quantity == Quantity::kContinuation) target.ids = ParseIndex(rest, text);
       if (quantity == Quantity::kSum) {
         for (const auto part : absl::StrSplit(rest, '+')) {
-          target.parts.push_back(ParseTarget(std::string(part)));
+          const std::string own(part);
+          target.parts.push_back(IsRegionText(own) ? ParseRegion(own, text) : ParseTarget(own));
           if (target.parts.back().quantity == Quantity::kSum) throw NotUnderstood(text);
         }
       }
@@ -320,6 +391,8 @@ std::string TargetText(const Target& target) {
       return absl::StrCat(word, ":", absl::StrJoin(target.parts, "+", [](std::string* out, const Target& part) {
                             out->append(TargetText(part));
                           }));
+    case Quantity::kRegion:
+      return absl::StrJoin(target.region, ",", AppendSpan);
   }
   return "";
 }

@@ -22,6 +22,14 @@ struct Target {
     kEntropy,         // of such a distribution, in nats
     kContinuation,    // the log-probability of the ids that an input ends with
     kSum,             // of other targets
+    kRegion,          // all elements of a region, added up: a part of a sum only
+  };
+  // What a region takes of one dimension: one index, or those from `begin` on before `end`. Negative ones count from
+  // the end.
+  struct Span {
+    int64_t begin = 0;
+    std::optional<int64_t> end = std::nullopt;  // none: to the last
+    bool one = false;                           // `begin` alone
   };
   Quantity quantity = Quantity::kElement;
   // Of elements and their probabilities: the largest element; of [1, positions, classes], what models of sequences
@@ -33,13 +41,17 @@ struct Target {
   std::vector<int64_t> subtract;  // of an element: minus this one, where it is not empty
   std::vector<int64_t> ids;       // of a continuation
   std::vector<Target> parts;      // of a sum: no sums themselves
+  std::vector<Span> region;       // by dimension; leading ones of size 1 may be left out
 };
 
+bool operator==(const Target::Span& a, const Target::Span& b);
 bool operator==(const Target& a, const Target& b);
 
 // The quantity's word in a target's text: "log_probability"; "" for elements.
 const char* QuantityWord(Target::Quantity quantity);
 
+// Whether the text of a part of a sum is that of a region.
+bool IsRegionText(const std::string& text);
 // A target from its text. Throws InvalidArgument that lists the forms.
 //   top1                        the largest element
 //   3     0,3     0,-1,3        an element
@@ -50,6 +62,7 @@ const char* QuantityWord(Target::Quantity quantity);
 //   entropy   entropy:5         of the distribution over the last dimension, at a position
 //   continuation:12,55,7        the log-probability of the last ids of the input, each given those before it
 //   sum:3+5+entropy             of such targets
+//   sum:0,2,:,10:20             of all elements of a region: each dimension has an index, a range, or all (:)
 Target ParseTarget(const std::string& text);
 // The text that ParseTarget reads as this target.
 std::string TargetText(const Target& target);

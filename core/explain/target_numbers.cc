@@ -131,6 +131,9 @@ class Reader {
       case Quantity::kSum:
         for (const Target& part : target.parts) AddTerms(part, number);
         return;
+      case Quantity::kRegion:
+        AddRegion(target.region, number);
+        return;
       case Quantity::kEntropy:
         in_rows_.push_back({number, target.quantity, RowOf(target.index), -1});
         return;
@@ -141,6 +144,23 @@ class Reader {
 
   void AddElement(const std::vector<int64_t>& index, int64_t number, double sign) {
     found_.elements.push_back({number, RowOfElement(index), index.empty() ? 0 : index.back(), sign});
+  }
+
+  // Each element of a region, row by row.
+  void AddRegion(const std::vector<Target::Span>& region, int64_t number) {
+    std::vector<int64_t> index;
+    for (const Target::Span& span : region) index.push_back(span.begin);
+    for (;;) {
+      AddElement(index, number, 1);
+      size_t d = index.size();
+      for (; d-- > 0;) {
+        const Target::Span& span = region[d];
+        const int64_t end = span.one ? span.begin + 1 : span.end.value_or(value_.size(static_cast<int64_t>(d)));
+        if (++index[d] < end) break;
+        index[d] = span.begin;
+      }
+      if (d == static_cast<size_t>(-1)) return;
+    }
   }
 
   // The number of the row that an index of leading dimensions tells.

@@ -65,9 +65,9 @@ TEST(ParseTarget, ReadsWhatDistributionsSay) {
 }
 
 TEST(TargetText, IsWhatParseTargetReads) {
-  for (const char* text :
-       {"top1", "()", "3", "0,-1,3", "3-5", "0,3--1,-2", "probability:top1", "probability:0,3", "log_probability:-1",
-        "entropy", "entropy:5", "entropy:0,-1", "continuation:12,55,7", "sum:3+5-7+entropy+continuation:1,2"}) {
+  for (const char* text : {"top1", "()", "3", "0,-1,3", "3-5", "0,3--1,-2", "probability:top1", "probability:0,3",
+                           "log_probability:-1", "entropy", "entropy:5", "entropy:0,-1", "continuation:12,55,7",
+                           "sum:3+5-7+entropy+continuation:1,2", "sum:0,2,:,-4:20+1+:3,0", "sum::"}) {
     EXPECT_EQ(TargetText(ParseTarget(text)), text);
     EXPECT_EQ(ParseTarget(TargetText(ParseTarget(text))), ParseTarget(text));
   }
@@ -97,6 +97,21 @@ TEST(Contribute, CountsFromTheEnd) {
   EXPECT_THAT(difference.target.subtract, ElementsAre(0, 0));
   EXPECT_THAT(difference.contributions, ElementsAre(2, 10));
   EXPECT_THAT(MessageOf([] { Contribute(Value(), Parts(), ParseTarget("-4")); }), HasSubstr("target -4 does not fit"));
+}
+
+TEST(FindElements, RegionsAreTheSumOfTheirElements) {
+  const at::Tensor value = at::arange(24, at::kDouble).reshape({1, 2, 3, 4});
+  const auto sum_of = [&](const char* text) {
+    return Contribute(value, Composition::FromParts({value}), ParseTarget(text));
+  };
+  EXPECT_EQ(sum_of("sum:0,1,:,:").value, value[0][1].sum().item<double>());
+  EXPECT_EQ(sum_of("sum:1,-2:,1:3").value, (value[0][1].narrow(0, 1, 2).narrow(1, 1, 2).sum().item<double>()));
+  EXPECT_EQ(sum_of("sum::,:,0+0,0,0").value, value.select(3, 0).sum().item<double>());
+  EXPECT_EQ(TargetText(sum_of("sum:1,0:3,1:3").target), "sum:0,1,:,1:3");
+  for (const char* bad : {"sum:0,2,:,:", "sum:1,1:1,:", "sum:0:1,:,:,:,:", "sum:0,:,2:5"}) {
+    EXPECT_THAT(MessageOf([&] { sum_of(bad); }), HasSubstr("does not fit an output of shape")) << bad;
+  }
+  EXPECT_THAT(MessageOf([] { ParseTarget("0,:"); }), HasSubstr("is not understood"));
 }
 
 TEST(FindElements, KnowsTheOnlyElementByNoIndex) {

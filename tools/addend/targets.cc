@@ -73,7 +73,9 @@ std::optional<Target> FindQuantity(const std::string& text, const std::vector<st
     target.top1 = false;
     if (quantity == Quantity::kSum) {
       for (const auto part : absl::StrSplit(rest, '+')) {
-        target.parts.push_back(FindTarget(std::string(part), classes));
+        const std::string own(part);
+        target.parts.push_back(IsRegionText(own) ? ParseTarget(absl::StrCat("sum:", own)).parts[0]
+                                                 : FindTarget(own, classes));
         if (target.parts.back().quantity == Quantity::kSum) return std::nullopt;
       }
     } else if (quantity == Quantity::kContinuation) {

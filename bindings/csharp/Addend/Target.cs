@@ -3,7 +3,8 @@ using System.Globalization;
 namespace Addend;
 
 /// <summary>Which number of a composition is explained. Its text form converts by itself: <c>"top1"</c>, <c>"2"</c>,
-/// <c>"0,2"</c>, <c>"0,2-0,7"</c>, <c>"log_probability:7"</c>, <c>"entropy"</c>, <c>"sum:2+7"</c>.</summary>
+/// <c>"0,2"</c>, <c>"0,2-0,7"</c>, <c>"log_probability:7"</c>, <c>"entropy"</c>, <c>"sum:2+7"</c>;
+/// <c>"sum:0,2,:,10:20"</c> is the sum of a region.</summary>
 public readonly record struct Target
 {
     private readonly string? _text;

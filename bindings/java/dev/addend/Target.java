@@ -105,7 +105,7 @@ public final class Target {
 
   /**
    * Reads what {@link #toString} gives: {@code top1}, {@code 2}, {@code 0,2}, {@code 2-7}, {@code 0,2-0,7}, {@code
-   * log_probability:7}, {@code entropy}, {@code sum:2+7}.
+   * log_probability:7}, {@code entropy}, {@code sum:2+7}; {@code sum:0,2,:,10:20} is the sum of a region.
    *
    * @param text the text
    * @return the target
