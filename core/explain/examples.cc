@@ -33,6 +33,18 @@ bool Apart(double a, double b, double allowance) {
   return !(std::abs(a - b) <= allowance);
 }
 
+bool IsFinite(const Contributions& own) {
+  const auto finite = [](double number) { return std::isfinite(number); };
+  return finite(own.value) && finite(own.reference) &&
+         std::all_of(own.contributions.begin(), own.contributions.end(), finite);
+}
+
+// Whether one answer of Report::reference_is_model_on_baseline says less good things than another.
+bool Worse(const std::string& answer, const std::string& than) {
+  const auto rank = [](const std::string& own) { return own == "no" ? 2 : own == "yes" ? 0 : 1; };
+  return rank(answer) > rank(than);
+}
+
 bool ReadsNumbers(const Report& report) {
   return std::any_of(report.notes.begin(), report.notes.end(),
                      [](const std::string& note) { return absl::StartsWith(note, kReadsNumbers); });
@@ -47,9 +59,16 @@ void RequireNoInfluence(const Contributions& among, const Contributions& alone, 
     apart = apart || Apart(among.contributions[c], alone.contributions[c], allowance);
   }
   if (!apart) return;
+  if (!IsFinite(among) || !IsFinite(alone)) {
+    throw FailedPrecondition(
+        "an example among others has other contributions than alone, because the model gives numbers that are not "
+        "finite on the way from the baseline; choose a baseline on which it is finite (of logarithms and divisors: not "
+        "zero), or ask for one example at a time");
+  }
   throw FailedPrecondition(
-      "the examples of a batch influence each other, as in batch normalization in training mode, so that they have no "
-      "contributions of their own; put the model into evaluation mode");
+      "the examples of a batch influence each other, as in batch normalization in training mode or where a number is "
+      "taken of all of them (a maximum over the batch), so that they have no contributions of their own; put the model "
+      "into evaluation mode, or ask for one example at a time");
 }
 
 at::Tensor CutExample(const at::Tensor& whole, bool each_example, int64_t example, int64_t examples) {
@@ -124,19 +143,30 @@ void Examples::Begin() {
 }
 
 void Examples::TakeNotes(const Report& report) {
-  const auto found = std::find_if(report.notes.begin(), report.notes.end(), SpoilsNumbers);
-  if (found == report.notes.end()) return;
-  if (spoilt_runs_++ == 0) spoilt_ = *found;
+  for (const std::string& note : WarningsAmong(report.notes)) warnings_.Add(note, taken_, 1);
+  ++taken_;
+  if (Worse(report.reference_is_model_on_baseline, on_baseline_)) {
+    on_baseline_ = report.reference_is_model_on_baseline;
+    reason_ = report.reference_reason;
+  }
 }
 
-std::vector<std::string> Examples::notes() const {
-  std::vector<std::string> notes = notes_;
-  if (spoilt_runs_ == 0) return notes;
-  const std::string more = spoilt_runs_ == 1   ? ""
-                           : spoilt_runs_ == 2 ? ", and one more like it"
-                                               : absl::StrCat(", and ", spoilt_runs_ - 1, " more like it");
-  notes.push_back(absl::StrCat(spoilt_, " (in a run ", one_, more, ")"));
-  return notes;
+void Examples::AddTo(Report& report) const {
+  NoteCounts known;
+  for (const std::string& note : report.notes) known.Add(note, 0, 1);
+  report.notes.insert(report.notes.end(), notes_.begin(), notes_.end());
+  for (const CountedNote& own : warnings_.list()) {
+    // What spoils numbers is told of them all.
+    if (known.Has(own.note) && !SpoilsNumbers(own.note)) continue;
+    const std::string more = own.count == 1   ? ""
+                             : own.count == 2 ? ", and one more like it"
+                                              : absl::StrCat(", and ", own.count - 1, " more like it");
+    report.notes.push_back(absl::StrCat(own.note, " (in a run ", one_, more, ")"));
+  }
+  if (Worse(on_baseline_, report.reference_is_model_on_baseline)) {
+    report.reference_is_model_on_baseline = on_baseline_;
+    report.reference_reason = absl::StrCat("in a run ", one_, ": ", reason_);
+  }
 }
 
 Attribution Examples::First(const std::vector<Input>& inputs) {

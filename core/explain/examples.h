@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/explain/attribute.h"
+#include "core/explain/note_counts.h"
 #include "core/program/random_state.h"
 
 namespace addend {
@@ -65,9 +66,9 @@ class Examples {
            const std::function<void(int64_t, ExampleAttribution)>& take);
   // Leaves the model, and the generators of random numbers, as the run of First() left them.
   void Finish();
-  // The notes that a reader has to know. Where several runs have a note that spoils their numbers, the first such note
-  // stands for all of them, and says how many there are.
-  std::vector<std::string> notes() const;
+  // Adds what is to be known of all examples to the report of one run: warnings of other runs, each with how many have
+  // it, and whether all references are the model on the baseline.
+  void AddTo(Report& report) const;
 
  private:
   std::vector<Input> InputsOf(const std::vector<Example>& examples) const;
@@ -88,8 +89,10 @@ class Examples {
   std::shared_ptr<KnownInfluence> influence_ = std::make_shared<KnownInfluence>();
   std::vector<std::string> notes_;
   const std::string one_;
-  std::string spoilt_;              // the first note that spoils numbers
-  int64_t spoilt_runs_ = 0;         // how many runs have such notes
+  NoteCounts warnings_;
+  int64_t taken_ = 0;                // runs that were looked at
+  std::string on_baseline_ = "yes";  // Report::reference_is_model_on_baseline of all runs so far
+  std::string reason_;
   std::vector<at::Tensor> values_;  // of the whole, by input
   std::shared_ptr<ModelState> before_;
   RandomState drawn_before_;

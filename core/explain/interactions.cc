@@ -112,7 +112,7 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
     result.matrix[i][i] = result.contributions[i] - rest;
   }
   result.asymmetry = AsymmetryOf(result.matrix);
-  for (std::string& note : runner.notes()) result.attribution.report.notes.push_back(std::move(note));
+  runner.AddTo(result.attribution.report);
   return result;
 }
 

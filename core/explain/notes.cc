@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/intercept/own_operators.h"
 #include "core/linearize/view.h"
 #include "core/program/differentiation.h"
 #include "core/program/traced_calls.h"
@@ -216,6 +217,7 @@ bool IsWarning(const std::string& note) {
       "the model is a program; ",
       "operators round to a half type",
       "the memory limit was not kept: ",
+      "the model takes no batch of examples (",
       "torch.compile wraps ",
   };
   const bool remark = std::any_of(std::begin(kRemarks), std::end(kRemarks),
@@ -270,7 +272,10 @@ std::string FirstPositions(const std::vector<Position>& positions) {
   std::vector<std::string> texts;
   for (size_t k = 0; k < positions.size() && k < 3; ++k) {
     const std::string place = positions[k].Describe();
-    texts.push_back(place.empty() ? positions[k].op : absl::StrCat(positions[k].op, " (", place, ")"));
+    // What the operator of our own stands for.
+    const std::string& op = positions[k].op;
+    const std::string reader = op == kElementsReadOutside ? "NumPy or Python, which reads the numbers" : op;
+    texts.push_back(place.empty() ? reader : absl::StrCat(reader, " (", place, ")"));
   }
   if (positions.size() > 3) texts.push_back(absl::StrCat("and ", positions.size() - 3, " more"));
   return absl::StrJoin(texts, ", ");

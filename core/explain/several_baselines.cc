@@ -308,7 +308,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
   Report& report = result.mean.report;
   report.notes.push_back(absl::StrCat("contributions, reference and leftover are means over ", count,
                                       " baselines, and add up as those of each do; the report is that of the first"));
-  for (std::string& note : runner.notes()) report.notes.push_back(std::move(note));
+  runner.AddTo(report);
   return result;
 }
 

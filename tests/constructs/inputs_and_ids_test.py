@@ -205,7 +205,7 @@ MASKED = {"reference": "no", "names": ("aten::gt",)}
 NEAREST = {"reference": "no", "names": ("aten::argmin",)}
 BRANCHES = {"reference": "unknown", "replay": GUARD, "export": "depends on elements"}
 READ = {**BRANCHES, "file": None, "no_file": "a trace makes a constant of what was read"}
-NUMBER, ELEMENTS = ("_local_scalar_dense",), ("elements_read_outside",)
+NUMBER, ELEMENTS = ("_local_scalar_dense",), ("NumPy or Python, which reads the numbers",)
 
 CASES = [
     *[of_ids("ids on the way to an embedding", name, lambda way=way: Summed(way)) for name, way in WAYS.items()],
