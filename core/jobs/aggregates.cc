@@ -323,6 +323,7 @@ void Aggregates::Add(const RowNumbers& numbers) {
   not_finite_ += finite ? 0 : 1;
   for (size_t k = 0; k < count; ++k) components_[k].Add(numbers.contributions[k]);
   values_.Add(numbers.value);
+  references_.Add(numbers.reference);
   const double move = std::abs(numbers.value - numbers.reference);
   leftover_shares_.Add(numbers.leftover == 0 ? 0 : std::abs(numbers.leftover) / move);
   conditionings_.Add(numbers.conditioning);
@@ -358,6 +359,7 @@ void Aggregates::Merge(const Aggregates& other) {
   not_finite_ += other.not_finite_;
   for (size_t k = 0; k < components_.size(); ++k) components_[k].Merge(other.components_[k]);
   values_.Merge(other.values_);
+  references_.Merge(other.references_);
   leftover_shares_.Merge(other.leftover_shares_);
   conditionings_.Merge(other.conditionings_);
   worst_leftover_.Merge(other.worst_leftover_);
@@ -388,6 +390,7 @@ Json Aggregates::ToJson() const {
           {"groups", std::move(groups)},
           {"leftover_share", ComponentJson(leftover_shares_)},
           {"not_finite", not_finite_},
+          {"reference", ComponentJson(references_)},
           {"refused", refused_},
           {"rows", rows_},
           {"sample", std::move(sample)},
@@ -417,6 +420,8 @@ Aggregates Aggregates::OfJson(const Json& json) {
     }
     own.values_ = ComponentOf(json.at("value"));
     of_all(own.values_.sketch);
+    own.references_ = ComponentOf(json.at("reference"));
+    of_all(own.references_.sketch);
     own.leftover_shares_ = ComponentOf(json.at("leftover_share"));
     of_all(own.leftover_shares_.sketch);
     own.conditionings_ = QuantileSketch::OfJson(json.at("conditioning"));

@@ -151,6 +151,7 @@ class Aggregates {
   int64_t not_finite() const { return not_finite_; }  // rows with a number that is not finite
   const std::vector<ComponentAggregate>& components() const { return components_; }
   const ComponentAggregate& values() const { return values_; }
+  const ComponentAggregate& references() const { return references_; }
   const ComponentAggregate& leftover_shares() const { return leftover_shares_; }  // |leftover| / |value - reference|
   const QuantileSketch& conditionings() const { return conditionings_; }
   const WorstRows& worst_leftover() const { return worst_leftover_; }  // by |leftover|
@@ -172,6 +173,7 @@ class Aggregates {
   int64_t not_finite_ = 0;
   std::vector<ComponentAggregate> components_;
   ComponentAggregate values_;
+  ComponentAggregate references_;
   ComponentAggregate leftover_shares_;
   QuantileSketch conditionings_;
   WorstRows worst_leftover_;

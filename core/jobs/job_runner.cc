@@ -266,7 +266,8 @@ std::vector<double> JobRunner::ElementsOf(const std::vector<at::Tensor>& values,
 }
 
 void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
-                     const Attribution& attribution, ShardTable& table, std::vector<Aggregates>& aggregates) const {
+                     const Attribution& attribution, ShardTable& table, ComputedShard& computed) const {
+  std::vector<Aggregates>& aggregates = computed.aggregates;
   const auto examples = static_cast<int64_t>(places.size());
   std::optional<Reasons> reasons;
   if (concepts_) {
@@ -277,6 +278,7 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
     for (const std::string& name : plan_.components) run.components.list.push_back({name, {}, {}});
     reasons = FindReasons(attribution, /*each_example=*/true, request_.options.at, run, *concepts_, writer_);
   }
+  AddNotesOf(attribution.report, rows.first + places.front(), examples, computed.notes);
   for (Aggregates& own : aggregates) own.AddRecoveryError(attribution.report.worst_recovery_error);
   for (int64_t i = 0; i < examples; ++i) {
     const int64_t place_of_row = places[static_cast<size_t>(i)];
@@ -336,7 +338,7 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
         if (IsOfMachine(error)) throw;
       }
       if (attribution) {
-        Take(rows, places, values, *attribution, table, computed.aggregates);
+        Take(rows, places, values, *attribution, table, computed);
       } else {
         computed.alone += static_cast<int64_t>(places.size());
         for (const int64_t place : places) {
@@ -348,13 +350,13 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
             if (IsOfMachine(error)) throw;
             refuse(rows.first + place, error.what());
           }
-          if (alone) Take(rows, {place}, own, *alone, table, computed.aggregates);
+          if (alone) Take(rows, {place}, own, *alone, table, computed);
         }
       }
     }
     if (progress) progress(end, count);
   }
-  computed.bytes = table.Encode();
+  computed.bytes = table.Encode(computed.notes);
   computed.refused = table.refused();
   return computed;
 }
@@ -402,6 +404,7 @@ Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
                   {"alone", computed.alone},
                   {"first", rows.first},
                   {"format", kReceiptFormat},
+                  {"notes", NoteCountsJson(computed.notes)},
                   {"plan", plan_sha256_},
                   {"refused", std::move(refused)},
                   {"rows", rows.count()},

@@ -23,6 +23,7 @@
 #include "core/explain/plan.h"
 #include "core/jobs/aggregates.h"
 #include "core/jobs/commit.h"
+#include "core/jobs/job_notes.h"
 #include "core/jobs/job_plan.h"
 #include "core/jobs/rows.h"
 #include "core/jobs/shard_table.h"
@@ -35,6 +36,7 @@ struct ComputedShard {
   std::string bytes;                   // of the result's file
   std::vector<Aggregates> aggregates;  // by target
   std::vector<RefusedRow> refused;
+  NoteCounts notes;   // of the runs that rows were attributed by
   int64_t alone = 0;  // rows that were attributed one by one, because their batch failed
 };
 
@@ -81,7 +83,7 @@ class JobRunner {
   // By component, the number that it is in a row of these inputs; NaN where it is no single one.
   std::vector<double> ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const;
   void Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
-            const Attribution& attribution, ShardTable& table, std::vector<Aggregates>& aggregates) const;
+            const Attribution& attribution, ShardTable& table, ComputedShard& computed) const;
 
   std::string plan_path_;
   JobPlan plan_;

@@ -89,6 +89,15 @@ Faults ForEachShard(const JobPlan& plan, const std::string& digest, const Commit
   return faults;
 }
 
+// Adds the aggregates of a shard, by target, to those of the shards before it.
+void AddTo(std::vector<Aggregates>& all, const std::vector<Aggregates>& own) {
+  if (all.empty()) {
+    all = own;
+    return;
+  }
+  for (size_t t = 0; t < all.size(); ++t) all[t].Merge(own[t]);
+}
+
 template <typename Item>
 std::string Shorten(const std::vector<Item>& items, size_t most, const char* between) {
   const size_t shown = std::min(items.size(), most);
@@ -108,7 +117,8 @@ void Copy(const std::string& path, uint64_t begin, uint64_t end, Attempt& output
 }
 
 // Tensors whose rows are those of all shards.
-void MergeTensors(const JobPlan& plan, const std::vector<CommittedShard>& shards, Attempt& output) {
+void MergeTensors(const JobPlan& plan, const std::vector<CommittedShard>& shards, const NoteCounts& notes,
+                  Attempt& output) {
   std::vector<std::vector<std::pair<uint64_t, uint64_t>>> places;  // of the bytes, by shard, then by tensor
   TensorLayout whole = ReadLayoutOfFile(shards.front().path);
   for (StoredTensor& tensor : whole.tensors) tensor.shape[0] = 0;
@@ -131,6 +141,7 @@ void MergeTensors(const JobPlan& plan, const std::vector<CommittedShard>& shards
     throw FailedPrecondition(
         absl::StrCat("shards hold ", tensor.shape[0], " rows of ", tensor.name, ", and the plan has ", plan.rows));
   }
+  whole.metadata["notes"] = Dump(NoteCountsJson(notes));
   const std::string head = EncodeSafetensorsHead(whole);
   output.Add(head.data(), head.size());
   for (size_t k = 0; k < whole.tensors.size(); ++k) {
@@ -174,8 +185,11 @@ JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
   JobStatus status;
   status.shards = plan.shards();
   status.rows = plan.rows;
+  std::vector<Aggregates> aggregates;
   const auto take = [&](int64_t, const CommittedShard&, const ShardReceipt& receipt) {
     ++status.done;
+    status.notes.Merge(receipt.notes);
+    AddTo(aggregates, receipt.aggregates);
     status.rows_done += receipt.rows;
     status.refused += static_cast<int64_t>(receipt.refused().size());
     status.seconds += receipt.seconds;
@@ -188,6 +202,7 @@ JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
     return std::string();
   };
   Faults faults = ForEachShard(plan, digest, committed, take);
+  AddNotesOnReferences(plan, aggregates, status.notes);
   status.missing = std::move(faults.missing);
   status.wrong = std::move(faults.wrong);
   for (const auto& [shard, results] : committed) {
@@ -216,6 +231,7 @@ Json JobStatusJson(const JobStatus& status) {
           {"worst_leftover_share", status.worst_leftover_share},
           {"worst_recovery_error", status.worst_recovery_error},
           {"peak_memory", status.peak_memory},
+          {"notes", NoteCountsJson(status.notes)},
           {"missing", status.missing},
           {"wrong", status.wrong},
           {"attempts", status.attempts},
@@ -238,7 +254,8 @@ Json MergedJobJson(const MergedJob& merged) {
           {"rows", merged.rows},
           {"refused_rows", merged.refused_rows},
           {"refused", merged.refused},
-          {"not_finite", merged.not_finite()}};
+          {"not_finite", merged.not_finite()},
+          {"notes", NoteCountsJson(merged.notes)}};
 }
 
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress) {
@@ -262,11 +279,8 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
       machines.push_back(receipt.machine);
     }
     merged.seconds += receipt.seconds;
-    if (merged.aggregates.empty()) {
-      merged.aggregates = receipt.aggregates;
-    } else {
-      for (size_t t = 0; t < merged.aggregates.size(); ++t) merged.aggregates[t].Merge(receipt.aggregates[t]);
-    }
+    merged.notes.Merge(receipt.notes);
+    AddTo(merged.aggregates, receipt.aggregates);
     if (progress) progress(shard + 1, plan.shards());
     return "";
   };
@@ -284,10 +298,11 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
                                           " shards are missing: ", Shorten(faults.missing, kMostListed, ", "),
                                           "; run them with addend job run ", plan_path));
   }
+  AddNotesOnReferences(plan, merged.aggregates, merged.notes);
   ::unlink(SuccessPath(plan_path).c_str());
   merged.path = MergedPath(plan_path, EndingOf(plan.format));
   Attempt output(folder, "merged");
-  plan.format == "csv" ? MergeLines(shards, output) : MergeTensors(plan, shards, output);
+  plan.format == "csv" ? MergeLines(shards, output) : MergeTensors(plan, shards, merged.notes, output);
   merged.sha256 = output.Finish();
   merged.bytes = output.bytes();
   // Another process that merged these shards meanwhile removed the attempt, and gave its own the name.
@@ -301,6 +316,7 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
       {"aggregates", std::move(aggregates)},
       {"format", kMergedFormat},
       {"machines", merged.machines},
+      {"notes", NoteCountsJson(merged.notes)},
       {"plan", digest},
       {"refused", merged.refused},
       {"refused_rows", merged.refused_rows},
@@ -354,6 +370,7 @@ MergedJob ReadMergedJob(const JobPlan& plan, const std::string& plan_path) {
     merged.refused_rows = document.at("refused_rows").get<int64_t>();
     merged.machines = document.at("machines").get<std::vector<std::string>>();
     merged.seconds = NumberOf(document.at("seconds"));
+    merged.notes = NoteCountsOfJson(document.at("notes"));
     for (const Json& own : document.at("aggregates")) merged.aggregates.push_back(Aggregates::OfJson(own));
   } catch (const Json::exception&) {
     throw FailedPrecondition(

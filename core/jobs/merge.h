@@ -10,6 +10,7 @@
 #include "core/base/progress.h"
 #include "core/document/report_json.h"
 #include "core/jobs/aggregates.h"
+#include "core/jobs/job_notes.h"
 #include "core/jobs/job_plan.h"
 
 namespace addend {
@@ -25,6 +26,7 @@ struct JobStatus {
   double worst_leftover_share = 0;  // |leftover| over |value - reference|, of a row
   double worst_recovery_error = 0;  // Report::worst_recovery_error of a batch
   int64_t peak_memory = 0;          // bytes, of a worker's process
+  NoteCounts notes;                 // of the shards that are done
   std::vector<int64_t> missing;     // shards
   std::vector<std::string> wrong;   // what merging would refuse, one line each
   int64_t attempts = 0;             // files of attempts that did not finish, or run now
@@ -48,9 +50,10 @@ struct MergedJob {
   int64_t refused_rows = 0;
   Json refused;                        // [{"row", "reason"}], the first kMostRefused of them
   std::vector<Aggregates> aggregates;  // by target
-  std::vector<std::string> machines;   // that computed shards
-  double seconds = 0;                  // of work, over all shards
-  std::string hash;                    // of "merged.json"
+  NoteCounts notes;
+  std::vector<std::string> machines;  // that computed shards
+  double seconds = 0;                 // of work, over all shards
+  std::string hash;                   // of "merged.json"
 
   static constexpr size_t kMostRefused = 1000;
   // As JobStatus has it.

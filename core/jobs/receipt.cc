@@ -71,6 +71,7 @@ ShardReceipt ReadShardReceipt(const JobPlan& plan, const std::string& plan_sha25
       receipt.aggregates.push_back(Aggregates::OfJson(aggregates));
       RequireOfShard(receipt.aggregates.back(), plan, first, end, json.at("refused").size());
     }
+    receipt.notes = NoteCountsOfJson(json.at("notes"));
     const Json& run = json.at("run");
     receipt.machine = run.at("machine").get<std::string>();
     receipt.seconds = NumberOf(run.at("seconds"));

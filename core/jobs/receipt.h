@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/jobs/aggregates.h"
 #include "core/jobs/commit.h"
+#include "core/jobs/job_notes.h"
 #include "core/jobs/job_plan.h"
 
 namespace addend {
@@ -20,6 +21,7 @@ struct ShardReceipt {
   Json json;  // all of it
   int64_t rows = 0;
   std::vector<Aggregates> aggregates;  // by target
+  NoteCounts notes;
   std::string machine;
   double seconds = 0;
   int64_t peak_memory = 0;

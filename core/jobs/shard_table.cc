@@ -130,9 +130,11 @@ void ShardTable::Refuse(RefusedRow refused) {
   refused_.push_back(std::move(refused));
 }
 
-std::string ShardTable::Encode() const { return plan_.format == "csv" ? EncodeCsv() : EncodeTensors(); }
+std::string ShardTable::Encode(const NoteCounts& notes) const {
+  return plan_.format == "csv" ? EncodeCsv() : EncodeTensors(notes);
+}
 
-std::string ShardTable::EncodeTensors() const {
+std::string ShardTable::EncodeTensors(const NoteCounts& notes) const {
   std::vector<int64_t> shape = {count_};
   if (targets_ > 1) shape.push_back(targets_);
   const auto with = [&](int64_t last) {
@@ -156,6 +158,7 @@ std::string ShardTable::EncodeTensors() const {
   file.tensors.emplace_back("refused", TensorOf(is_refused_, {count_}, at::kByte));
   file.metadata["names"] = Dump(Json(plan_.components));
   file.metadata["classes"] = Dump(Json(plan_.classes));
+  file.metadata["notes"] = Dump(NoteCountsJson(notes));
   file.metadata["targets"] = Dump(plan_.request.at("targets"));
   return EncodeSafetensors(file);
 }

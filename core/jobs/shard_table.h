@@ -11,6 +11,7 @@
 #include "core/document/concepts.h"
 #include "core/document/reasons.h"
 #include "core/explain/attribute.h"
+#include "core/jobs/job_notes.h"
 #include "core/jobs/job_plan.h"
 #include "core/jobs/rows.h"
 
@@ -24,11 +25,11 @@ namespace addend {
 //   "reasons"                          [N, T, M] int64: which concept; -1: no further one
 //   "reason_contributions"             [N, T, M] float64; 0 where there is no reason
 //   "refused"                          [N] uint8
-// and as metadata "names", "classes", "concepts" and "targets" (JSON lists). Nothing in it tells of shards, so that the
-// rows of all of them together have the same bytes however they were cut.
-// As CSV (RFC 4180, LF), one line for each row and target, behind a line of names: row, target, value, reference,
-// leftover, the components by name, "reason 1", "reason 1 contribution", "reason 1 text" ..., refused (why, else
-// empty).
+// and as metadata "names", "classes", "concepts", "targets" and "notes" (JSON lists; what runs said of the rows, as
+// NoteCountsJson writes it). Nothing in it tells of shards, so that the rows of all of them together have the same
+// bytes however they were cut. As CSV (RFC 4180, LF), one line for each row and target, behind a line of names: row,
+// target, value, reference, leftover, the components by name, "reason 1", "reason 1 contribution", "reason 1 text" ...,
+// refused (why, else empty).
 class ShardTable {
  public:
   // Rows [first, first + count), nothing about them known. concepts: that reasons are told in; null: none are asked
@@ -41,11 +42,11 @@ class ShardTable {
   void Refuse(RefusedRow refused);
 
   const std::vector<RefusedRow>& refused() const { return refused_; }
-  // The file's bytes. Equal results have equal bytes.
-  std::string Encode() const;
+  // The file's bytes. Equal results have equal bytes. CSV has no place for notes.
+  std::string Encode(const NoteCounts& notes) const;
 
  private:
-  std::string EncodeTensors() const;
+  std::string EncodeTensors(const NoteCounts& notes) const;
   std::string EncodeCsv() const;
 
   const JobPlan& plan_;

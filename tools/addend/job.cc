@@ -76,6 +76,18 @@ std::string NotFiniteText(int64_t count, const Terminal& terminal) {
                   terminal);
 }
 
+// What runs said of rows, warnings first; each is told of the first row that it is about.
+std::string NotesText(const NoteCounts& notes, const Terminal& terminal) {
+  std::string text;
+  for (const CountedNote& own : notes.list()) {
+    text += Labelled(own.warning ? "Warning" : "Note",
+                     absl::StrCat("in runs with ", Plural(static_cast<size_t>(own.count), "row"), ", from row ",
+                                  own.first, " on: ", Clean(own.note)),
+                     terminal);
+  }
+  return text;
+}
+
 // Reads a plan, and takes the threads that it was made with.
 JobPlan OpenPlan(const std::string& path) {
   JobPlan plan = LoadJobPlan(path);
@@ -317,6 +329,7 @@ int RunJobStatus(const JobStatusArguments& arguments) {
                                   Small(status.worst_recovery_error), " of their values off"),
                      terminal);
     text += NotFiniteText(status.not_finite, terminal);
+    text += NotesText(status.notes, terminal);
     text += Labelled("Memory", absl::StrCat(Bytes(status.peak_memory), " in a worker at most"), terminal);
   }
   if (status.attempts > 0) {
@@ -372,6 +385,7 @@ int RunJobMerge(const JobMergeArguments& arguments) {
         Labelled("", absl::StrCat("and ", merged.refused_rows - static_cast<int64_t>(kMostTold), " more"), terminal);
   }
   text += NotFiniteText(merged.not_finite(), terminal);
+  text += NotesText(merged.notes, terminal);
   text += Labelled("Written", absl::StrCat(merged.path, ", ", Bytes(merged.bytes)), terminal);
   text += absl::StrCat("SHA-256    ", merged.sha256, "\n");
   WriteStdout(text);
@@ -406,6 +420,7 @@ int RunJobReport(const JobReportArguments& arguments) {
   }
   const Terminal terminal = StdoutTerminal();
   std::string text = Labelled("Rows", RowsText(job.merged), terminal);
+  text += NotesText(job.merged.notes, terminal);
   text += Labelled("Written", absl::StrCat(out, ", ", Bytes(static_cast<int64_t>(html.size()))), terminal);
   WriteStdout(text);
   return kSuccess;

@@ -30,6 +30,8 @@ class JobResults:
         columns: names.
         shards: how many parts it has; results are read part by part, each checked by its digest and by its receipt, which
             has to be of this plan.
+        notes: what runs said of the rows, warnings first: ``[{"note", "row", "rows", "warning"}]`` with the first row
+            that each is about, and how many there are.
     """
 
     def __init__(self, plan: str):
@@ -38,6 +40,7 @@ class JobResults:
             raise InvalidArgument("the results of %s are CSV, which is a table already" % plan)
         self._names: List[str] = made["names"]["components"] if made["results"]["contributions"] else []
         require_own_results(plan, status)
+        self.notes: List[Dict[str, Any]] = status["notes"]
         self._sha256: str = made["sha256"]
         self._rows: int = made["data"]["rows"]
         self._shard_rows: int = made["shards"]["rows"]

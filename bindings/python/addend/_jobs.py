@@ -9,6 +9,8 @@ from ._context import Context, as_context
 from ._handle import Handle
 from ._job_plan import shard_number
 from ._job_results import JobResults
+from ._notes import warn_of
+from ._reasons import described
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -95,7 +97,7 @@ class Job(Handle):
             groups: tensors of integers beside the first input, by which rows are put together.
             names: of the components; by their positions unless given.
             classes: names of the elements of the output.
-            concepts: a description of concepts, in which results hold reasons.
+            concepts: a description of concepts as a dictionary, as for `Concepts`; results then hold reasons.
             contributions: whether results hold contributions.
             format: ``"safetensors"`` or ``"csv"``.
             stop_at_refusal: whether a row that cannot be attributed ends its shard, instead of being listed.
@@ -125,7 +127,7 @@ class Job(Handle):
             "batch": batch,
         }
         if concepts is not None:
-            options["concepts"] = concepts
+            options["concepts"] = described(concepts)
         if dtype is not None:
             options["dtype"] = dtype
         if shards is not None:
@@ -135,7 +137,8 @@ class Job(Handle):
 
     @staticmethod
     def status(path: Path) -> Dict[str, Any]:
-        """How far a job is: ``"shards"``, ``"done"``, ``"missing"``, ``"wrong"``, ``"seconds_left"`` and more."""
+        """How far a job is: ``"shards"``, ``"done"``, ``"missing"``, ``"wrong"``, ``"seconds_left"``, ``"notes"`` (what
+        runs said of the rows, as of `JobResults.notes`) and more."""
         return json.loads(_native.job_status(os.fspath(path)))
 
     @staticmethod
@@ -144,8 +147,13 @@ class Job(Handle):
 
         Raises:
             FailedPrecondition: shards are missing or damaged, or have two results.
+
+        Warns:
+            AddendWarning: numbers of some rows do not mean what they seem to; see ``"notes"`` of what is returned.
         """
-        return json.loads(_native.job_merge(os.fspath(path)))
+        merged = json.loads(_native.job_merge(os.fspath(path)))
+        _warn(merged["notes"])
+        return merged
 
     @staticmethod
     def results(path: Path) -> JobResults:
@@ -154,11 +162,21 @@ class Job(Handle):
         Raises:
             FailedPrecondition: shards are missing, damaged, of another plan, or have two results.
             InvalidArgument: the results are CSV, a table already; or the plan was changed since it was written.
+
+        Warns:
+            AddendWarning: numbers of some rows do not mean what they seem to; see `JobResults.notes`.
         """
-        return JobResults(os.fspath(path))
+        results = JobResults(os.fspath(path))
+        _warn(results.notes)
+        return results
 
     def __repr__(self) -> str:
         return "Job(closed)" if self.closed else "Job(%d shards)" % self.shards
+
+
+def _warn(notes: List[Dict[str, Any]]) -> None:
+    said = "%s (said by runs with %d rows, from row %d on)"
+    warn_of([said % (note["note"], note["rows"], note["row"]) for note in notes if note["warning"]])
 
 
 def _files(rows: Any) -> List[str]:

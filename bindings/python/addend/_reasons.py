@@ -1,10 +1,12 @@
 """Reasons: what people are told of a decision."""
 
 import json
+import math
 from typing import Any, Dict, Iterator, List, Mapping, Union
 
 from . import _native
 from ._handle import Handle
+from ._notes import with_warnings
 from ._page import Path, framed, written
 from ._records import Decision, Reason
 
@@ -32,8 +34,13 @@ class Concepts(Handle):
     _INSTEAD = "read the description where it is used"
 
     def __init__(self, description: Union[str, Mapping[str, Any]]):
+        if not isinstance(description, (str, Mapping)):
+            raise TypeError(
+                'concepts are a dictionary {"concepts": [{"name": ..., "components": [...]}]}, or its JSON, not a %s'
+                % type(description).__name__
+            )
         if not isinstance(description, str):
-            description = json.dumps({"format": "addend.concepts", "version": 1, **description})
+            description = json.dumps(described(description))
         super().__init__(_native.concepts_read(description))
 
 
@@ -44,7 +51,7 @@ class Reasons:
 
     def __init__(self, text: str):
         self._text = text
-        self._decisions = [_decision(record) for record in json.loads(text)["decisions"]]
+        self._decisions = [_decision(one) for one in json.loads(text)["decisions"]]
 
     def __len__(self) -> int:
         return len(self._decisions)
@@ -72,6 +79,16 @@ class Reasons:
         """All of it."""
         return json.loads(self._text)
 
+    @property
+    def notes(self) -> List[str]:
+        """What a reader has to know of the run, one line each; `Decision.notes` has what is known of one decision."""
+        return self.to_dict()["notes"]
+
+    @property
+    def warnings(self) -> List[str]:
+        """The notes that say that numbers may not mean what a reader takes them for; `print` shows them."""
+        return self.to_dict().get("warnings", [])
+
     def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else; written to a file too if a path is given."""
         return written(_native.reasons_html(self._text), path)
@@ -87,7 +104,7 @@ class Reasons:
             lines += ["  " + note for note in decision.notes]
         if len(self) > 8:
             lines.append("... %d more" % (len(self) - 8))
-        return "\n".join(lines)
+        return "\n".join(with_warnings(lines, self.warnings))
 
 
 class Interactions:
@@ -123,6 +140,16 @@ class Interactions:
         """All of it."""
         return json.loads(self._text)
 
+    @property
+    def notes(self) -> List[str]:
+        """What a reader has to know, one line each."""
+        return self.to_dict()["notes"]
+
+    @property
+    def warnings(self) -> List[str]:
+        """The notes that say that numbers may not mean what a reader takes them for; `print` shows them."""
+        return self.to_dict().get("warnings", [])
+
     def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else; written to a file too if a path is given."""
         return written(_native.interactions_html(self._text), path)
@@ -133,6 +160,14 @@ class Interactions:
     def __repr__(self) -> str:
         return "Interactions(%s)" % ", ".join(self.names)
 
+    def __str__(self) -> str:
+        return "\n".join(with_warnings([repr(self)], self.warnings))
+
+
+def described(concepts: Mapping[str, Any]) -> Dict[str, Any]:
+    """A dictionary of concepts as a document, which says what it is."""
+    return {"format": "addend.concepts", "version": 1, **concepts}
+
 
 def as_concepts(concepts: Union[Concepts, Mapping[str, Any]]) -> Any:
     """The native object of what `reasons` is given."""
@@ -140,5 +175,7 @@ def as_concepts(concepts: Union[Concepts, Mapping[str, Any]]) -> Any:
 
 
 def _decision(record: Dict[str, Any]) -> Decision:
+    # JSON knows no other numbers.
+    record = {field: math.nan if value is None else value for field, value in record.items()}
     reasons = [Reason(*(reason[field] for field in Reason._fields)) for reason in record["reasons"]]
     return Decision(*(reasons if field == "reasons" else record[field] for field in Decision._fields))

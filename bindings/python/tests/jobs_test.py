@@ -119,6 +119,50 @@ class JobTest(unittest.TestCase):
             np.testing.assert_allclose(own, alone.contributions, atol=1e-5 * np.abs(own).sum())
             self.assertAlmostEqual(np.asarray(merged["value"])[row], alone.value, places=4)
 
+    def test_what_runs_say_of_rows_reaches_every_document(self):
+        import torch
+
+        class Branches(torch.nn.Module):
+            def forward(self, x):
+                return torch.where(x[:, :1] > 1, x.sum(1, keepdim=True), x[:, 1:2] * 2 - 1)
+
+        rows = torch.tensor([[0.0, 2.0], [2.0, 3.0], [0.5, 1.0], [3.0, 1.0], [0.0, 0.0]])
+        model = os.path.join(self.folder, "branches.pt")
+        torch.jit.script(Branches()).save(model)
+        path = os.path.join(self.folder, "rows.npy")
+        np.save(path, rows.numpy())
+        given = addend.Input(rows[:1].numpy(), dims=1, baseline=0)
+        addend.Job.plan(self.plan, model, given, rows=path, targets="0", batch=1, shards=5)
+        job = addend.Job(self.plan)
+        for shard in range(job.shards):
+            job.run(shard)
+        with self.assertWarnsRegex(addend.AddendWarning, "on the baseline some are others"):
+            merged = addend.Job.merge(self.plan)
+        notes = merged["notes"]
+        about = [note for note in notes if "on the baseline some are others" in note["note"]]
+        # Rows 1 and 3 go another way than the baseline.
+        self.assertEqual([(note["row"], note["rows"], note["warning"]) for note in about], [(1, 2, True)])
+        self.assertTrue(any(note["note"].startswith("the reference is not what the model gives") for note in notes))
+        references = [note for note in notes if "all rows have one baseline" in note["note"]]
+        self.assertEqual(len(references), 1)
+        self.assertIn("from -1 to 0", references[0]["note"])
+        self.assertEqual(addend.Job.status(self.plan)["notes"], notes)
+        self.assertEqual(json.loads(addend.read_tensors(merged["path"]).metadata("notes")), notes)
+        with self.assertWarns(addend.AddendWarning):
+            self.assertEqual(addend.Job.results(self.plan).notes, notes)
+
+    def test_a_job_that_goes_well_warns_of_nothing(self):
+        import warnings
+
+        self.make()
+        job = addend.Job(self.plan)
+        for shard in range(job.shards):
+            job.run(shard)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", addend.AddendWarning)
+            merged = addend.Job.merge(self.plan)
+        self.assertTrue(all(not note["warning"] for note in merged["notes"]))
+
     def test_reasons_groups_and_bad_rows(self):
         rows = self.rows[:60].copy()
         rows[7, 2] = np.nan
