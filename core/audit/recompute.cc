@@ -99,12 +99,9 @@ at::Tensor Fitting(const at::Tensor& tensor, at::IntArrayRef shape, int64_t row)
 
 }  // namespace
 
-Recomputer::Recomputer(std::map<std::string, std::string> models, const std::vector<std::string>& inputs, Writer writer)
+Recomputer::Recomputer(std::map<std::string, std::string> models, const std::vector<TensorFile>& inputs, Writer writer)
     : files_(std::move(models)), writer_(std::move(writer)) {
-  for (const std::string& path : inputs) {
-    TensorFile file = ReadTensorFile(path);
-    for (auto& entry : file.tensors) tensors_.push_back(std::move(entry));
-  }
+  for (const TensorFile& file : inputs) tensors_.insert(tensors_.end(), file.tensors.begin(), file.tensors.end());
 }
 
 std::vector<at::Tensor> Recomputer::FindInputs(const Json& recorded) const {

@@ -13,13 +13,14 @@
 #include "core/base/json.h"
 #include "core/document/report_json.h"
 #include "core/model/model.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 
 class Recomputer {
  public:
-  // `models`: files by digest. `inputs`: files of tensors. Throws what reading these throws.
-  Recomputer(std::map<std::string, std::string> models, const std::vector<std::string>& inputs, Writer writer);
+  // `models`: files by digest. Throws what reading these throws.
+  Recomputer(std::map<std::string, std::string> models, const std::vector<TensorFile>& inputs, Writer writer);
 
   // Computes a record again, whose request consists of `content` (null: not known). Gives
   //   {"result": "same" | "different" | "not_computed",

@@ -77,7 +77,13 @@ class Verifier {
     std::map<std::string, std::string> models;  // files by digest
     for (const std::string& file : options_.models) models.emplace(Sha256OfModel(file), file);
     std::optional<Recomputer> recomputer;
-    if (!models.empty()) recomputer.emplace(models, options_.inputs, writer_);
+    if (!models.empty()) {
+      std::vector<TensorFile> inputs;
+      for (const std::string& file : options_.inputs) {
+        inputs.push_back(options_.read ? options_.read(file) : ReadTensorFile(file));
+      }
+      recomputer.emplace(models, inputs, writer_);
+    }
 
     const ChainResult chain = ReadChain(path_, [&](const PlacedRecord& placed) { Visit(placed); });
     Json result = {{"format", "addend.audit"},

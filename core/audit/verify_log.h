@@ -4,6 +4,7 @@
 #define ADDEND_CORE_AUDIT_VERIFY_LOG_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/progress.h"
 #include "core/document/report_json.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 
@@ -19,10 +21,11 @@ struct VerifyOptions {
   // models are computed again.
   std::vector<std::string> models;
   std::vector<std::string> inputs;  // .safetensors and .npy files, in which inputs are found that records do not hold
-  std::optional<int64_t> sample;    // how many records are computed again, drawn at random; unset: all
-  std::optional<uint64_t> seed;     // of the draw; unset: drawn itself
-  std::string expect;               // a hash that a record has to have; empty: none
-  StageProgress progress;           // called with "verify" or "compute", and how many records are done
+  std::function<TensorFile(const std::string& path)> read = nullptr;  // how these are read; null: as such files
+  std::optional<int64_t> sample;  // how many records are computed again, drawn at random; unset: all
+  std::optional<uint64_t> seed;   // of the draw; unset: drawn itself
+  std::string expect;             // a hash that a record has to have; empty: none
+  StageProgress progress;         // called with "verify" or "compute", and how many records are done
 };
 
 // What was found: {"format": "addend.audit", "version": 1, ...}, see docs/schemas. Reads the log and changes nothing;

@@ -100,11 +100,16 @@ class Keys {
 Concept ReadConcept(const Json& record, size_t position) {
   Concept own;
   Keys unnamed(record, absl::StrCat("concept ", position));
+  // A key that is spelled otherwise is named, and not the one that is missed.
+  for (const char* key :
+       {"name", "code", "components", "unit", "decimals", "scale", "offset", "values", "words", "text"}) {
+    unnamed.Find(key);
+  }
+  unnamed.RequireAllRead();
   own.name = unnamed.Text("name").value_or("");
   if (own.name.empty()) unnamed.Refuse("name", "a text that is not empty");
   const std::string place = absl::StrCat("the concept ", own.name);
   Keys keys(record, place);
-  keys.Find("name");
   own.code = keys.Text("code").value_or("");
   const Json* components = keys.Find("components");
   if (components == nullptr || !components->is_array() || components->empty()) {
@@ -130,7 +135,6 @@ Concept ReadConcept(const Json& record, size_t position) {
     }
   }
   if (const auto text = keys.Text("text")) own.text = TextTemplate(*text, absl::StrCat("the text of ", place));
-  keys.RequireAllRead();
   return own;
 }
 

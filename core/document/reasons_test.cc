@@ -300,6 +300,8 @@ TEST(ReadConcepts, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(one("}, {\"name\": \"A\", \"components\": [\"b\"]"), HasSubstr("two concepts A"));
   EXPECT_THAT(one("}, {\"name\": \"B\", \"components\": [\"a\"]"), HasSubstr("both name the component a"));
   EXPECT_THAT(Refused("\"concepts\": [{\"components\": [\"a\"]}]"), HasSubstr("concept 0: \"name\""));
+  EXPECT_THAT(Refused("\"concepts\": [{\"name\": \"A\", \"component\": [\"a\"]}]"),
+              HasSubstr("concept 0: there is no \"component\"; there are code, components"));
   EXPECT_THAT(Refused("\"concepts\": [{\"name\": \"A\", \"components\": []}]"), HasSubstr("a list of names"));
 }
 

@@ -16,6 +16,7 @@
 #include "tools/addend/commands.h"
 #include "tools/addend/describe.h"
 #include "tools/addend/files.h"
+#include "tools/addend/input_file.h"
 #include "tools/addend/inputs.h"
 #include "tools/addend/progress.h"
 #include "tools/addend/text.h"
@@ -230,6 +231,11 @@ int RunAuditVerify(const AuditVerifyArguments& arguments) {
   VerifyOptions options;
   options.models = arguments.models;
   options.inputs = arguments.inputs;
+  // Inputs have the dtype of the record; all of a text's digits are read.
+  RunArguments read;
+  read.mapping = arguments.mapping;
+  read.dtype = "float64";
+  options.read = [format = ReadFormat(read)](const std::string& path) { return ReadInputFile(path, format); };
   options.sample = arguments.sample;
   options.seed = arguments.seed;
   options.expect = arguments.expect;

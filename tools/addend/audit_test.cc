@@ -67,6 +67,24 @@ TEST_F(AuditTest, WhatIsRecordedComesOutAgain) {
   EXPECT_EQ(other["computed"]["of"], 0);
 }
 
+TEST_F(AuditTest, InputsAreFoundInATable) {
+  std::string table = "size";
+  for (int k = 1; k < 30; ++k) absl::StrAppend(&table, ",column ", k);
+  for (const char* size : {"small", "large"}) {
+    absl::StrAppend(&table, "\n", size);
+    for (int k = 1; k < 30; ++k) absl::StrAppend(&table, ",", k, ".", k);
+  }
+  std::ofstream(Path("rows.csv")) << table << "\n";
+  std::ofstream(Path("mapping.json")) << R"({"size": {"small": 1, "large": 20}})";
+  const Arguments mapped = {"--mapping", Path("mapping.json")};
+  const Arguments model = {"--model", ModelOf("breast_cancer"), "--inputs", Path("rows.csv")};
+  Record(Arguments{ModelOf("breast_cancer"), "--input", Path("rows.csv"), "--row", "1"} + mapped);
+  EXPECT_EQ(Verified(model + mapped)["computed"]["same"], 1);
+  const Result without = Run(Arguments{"audit", "verify", Path("log")} + model);
+  EXPECT_NE(without.code, 0);
+  EXPECT_THAT(without.err, HasSubstr("--mapping"));
+}
+
 TEST_F(AuditTest, EveryKindOfRequestComesOutAgain) {
   const std::string digits = SampleOf("digits");
   const std::string mean = Save("rows.safetensors", at::rand({5, 30}));

@@ -87,6 +87,7 @@ struct AuditVerifyArguments {
   std::string log;
   std::vector<std::string> models;
   std::vector<std::string> inputs;
+  std::string mapping;  // of columns of .csv; may be empty
   std::optional<int64_t> sample;
   std::optional<uint64_t> seed;
   std::string expect;

@@ -481,8 +481,10 @@ AuditCommands AddAudit(CLI::App& app, AuditVerifyArguments& verify, AuditShowArg
   first
       ->add_option("-i,--inputs", verify.inputs,
                    "Where inputs are found, by their salted digest, that\nrecords do not hold: tensors or rows of a\n"
-                   ".safetensors or .npy file. May be repeated")
+                   ".safetensors, .npy or .csv file. May be repeated")
       ->allow_extra_args(false)
+      ->option_text("FILE");
+  first->add_option("--mapping", verify.mapping, "What texts in columns of .csv mean, as for addend\nattribute")
       ->option_text("FILE");
   first->add_option("--sample", verify.sample, "How many records, drawn at random (default: all)")->option_text("N");
   first->add_option("--seed", verify.seed, "Of the draw (default: another one each time; it is\nprinted)")
