@@ -525,7 +525,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_grad(const addend_
                                                                    const addend_composition* cotangent,
                                                                    const addend_composition* input,
                                                                    addend_composition** out_gradient) ADDEND_NOEXCEPT;
-/* Explains one number of the composition. Components are named by their position.
+/* Explains one number of the composition. Components have the names of the run that gave it, else their positions.
  * in: target: as in addend_results_explain.
  * out: out_explanation (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_explain(

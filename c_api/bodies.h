@@ -80,9 +80,11 @@ struct TensorBody {
 };
 
 struct CompositionBody {
-  explicit CompositionBody(Composition c) : composition(std::move(c)), device(composition.device().str()) {}
+  explicit CompositionBody(Composition c, std::shared_ptr<const ExplainedRun> of = nullptr)
+      : composition(std::move(c)), device(composition.device().str()), run(std::move(of)) {}
   Composition composition;
   std::string device;
+  std::shared_ptr<const ExplainedRun> run;  // that gave it, whose policy and notes its explanations have; null: none
 };
 
 struct ModelBody {

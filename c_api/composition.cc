@@ -200,11 +200,11 @@ ADDEND_API addend_status* addend_composition_grad(const addend_composition* comp
 ADDEND_API addend_status* addend_composition_explain(const addend_composition* composition, const char* target,
                                                      addend_explanation** out_explanation) noexcept {
   return Guard([&] {
-    const Composition& body = Get(composition, "composition").composition;
+    const CompositionBody& body = Get(composition, "composition");
     const std::string asked = Text(target, "target");
     RequireOut(out_explanation, "out_explanation");
     const TracingPause pause;
-    Give(out_explanation, Explain(body, ParseTarget(asked), "", nullptr));
+    Give(out_explanation, Explain(body.composition, ParseTarget(asked), "", body.run));
   });
 }
 

@@ -96,12 +96,13 @@ ADDEND_API addend_status* addend_results_composition(const addend_results* resul
                                                      addend_composition** out_composition) noexcept {
   return Guard([&] {
     const ResultEntry& entry = EntryOf(results, index);
+    const ResultsBody& body = Get(results, "results");
     RequireOut(out_composition, "out_composition");
     if (!entry.composition) {
       throw InvalidArgument(absl::StrCat("result ", index, " is no composition: integers and bools have no parts, ",
                                          "nor has anything where no composition was given"));
     }
-    Give(out_composition, *entry.composition);
+    Give(out_composition, *entry.composition, body.run);
   });
 }
 

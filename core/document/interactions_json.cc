@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/read_json.h"
 #include "core/document/page_template.h"
+#include "core/explain/notes.h"
 
 namespace addend {
 namespace {
@@ -47,6 +48,7 @@ Json InteractionsJson(const Interactions& interactions, const std::vector<BoundC
   record["groups"] = std::move(groups);
   record["asymmetry"] = interactions.asymmetry;
   record["notes"] = run.report.notes;
+  record["warnings"] = WarningsAmong(run.report.notes);
   return record;
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/read_json.h"
 #include "core/document/page_template.h"
+#include "core/explain/notes.h"
 
 namespace addend {
 namespace {
@@ -491,6 +492,7 @@ Json ReasonsJson(const Reasons& reasons) {
   for (const Decision& decision : reasons.decisions) decisions.push_back(DecisionJson(reasons, decision));
   record["decisions"] = std::move(decisions);
   record["notes"] = reasons.notes;
+  record["warnings"] = WarningsAmong(reasons.notes);
   record["reference_is_model_on_baseline"] = reasons.reference_is_model_on_baseline;
   return record;
 }

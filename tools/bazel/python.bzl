@@ -204,6 +204,36 @@ def python_genrule(name, script, path, srcs, outs, helpers = [], **kwargs):
         **kwargs
     )
 
+def _python_folder_impl(ctx):
+    out = ctx.actions.declare_directory(ctx.label.name)
+    ctx.actions.run(
+        executable = PYTHON,
+        arguments = ["-B", ctx.file.script.path, out.path],
+        inputs = [ctx.file.script] + ctx.files.helpers,
+        outputs = [out],
+        mnemonic = "PythonFolder",
+        progress_message = "Making %s" % ctx.label,
+        env = {"OMP_NUM_THREADS": "1"},
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out]))]
+
+python_folder = rule(
+    implementation = _python_folder_impl,
+    doc = "A folder that a program of Python fills: it is called with the folder. Only where there is a Python.",
+    attrs = {
+        "script": attr.label(
+            allow_single_file = [".py"],
+            mandatory = True,
+            doc = "the program",
+        ),
+        "helpers": attr.label_list(
+            allow_files = True,
+            doc = "what it imports and reads",
+        ),
+    },
+)
+
 def _python_wheel_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
     provenance = [file for file in ctx.files._provenance if file.basename == "provenance.json"]

@@ -160,7 +160,8 @@ public sealed partial class Composition : AddendObject
         return new Composition(handle);
     }
 
-    /// <summary>Explains one number of it. Components are named by their position.</summary>
+    /// <summary>Explains one number of it. Components have the names of the run that gave it, else their
+    /// positions.</summary>
     /// <param name="target">Which number.</param>
     /// <returns>The number and what it is made of.</returns>
     public Explanation Explain(Target target = default)

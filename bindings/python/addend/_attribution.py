@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
+from ._notes import with_warnings
 from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 from ._results import Results
@@ -81,7 +82,7 @@ class Attribution(Handle):
     @property
     def leftovers(self) -> List[float]:
         """By target, what is not attributed to elements: value - reference - the sum of all."""
-        return [explanation.leftover for explanation in self]
+        return self._numbers(_native.NUMBER_LEFTOVER)[0]
 
     @property
     def operators(self) -> List[Dict[str, Any]]:
@@ -179,6 +180,16 @@ class Attribution(Handle):
         if self.closed:
             return "Attribution(closed)"
         return "Attribution(%s)" % ", ".join(explanation.target for explanation in self)
+
+    def __str__(self) -> str:
+        return repr(self) if self.closed else "\n".join(with_warnings([repr(self)], self.warnings))
+
+    def _numbers(self, *kinds: int) -> List[List[float]]:
+        """For each kind of number that explanations have, those of all targets. Of thousands of targets no `Explanation`
+        is made, which would take as long as finding the attributions."""
+        source = self._handle
+        found = [[_native.explanation_number(one, kind) for kind in kinds] for one in map(source.explain, range(len(self)))]
+        return [list(column) for column in zip(*found)] or [[] for _ in kinds]
 
     def _key(self) -> Any:
         """What makes it equal to another one."""

@@ -10,6 +10,7 @@ from ._call import call
 from ._captum_inputs import Leaves, values_beside
 from ._convergence_delta import OnBaseline, deltas
 from ._errors import InvalidArgument
+from ._ill_conditioned import notes_of_cancelling
 from ._input import Input, Inside, as_insides, one_or_list
 from ._notes import warn_of
 from ._structure import map_leaves
@@ -99,12 +100,14 @@ class Question:
         """
         if self._target is None and not self._one_number:
             _require_one(found.value.shape, self.each_example)
-        sums, notes = tensors, found.warnings
+        sums = parts = tensors
+        notes = found.warnings
         if self.inside is not None:
-            sums = tensors = found.inside
+            sums = parts = tensors = found.inside
             notes = [*_assumed_inside(self.inside), *notes]
         elif any(mask is not None for mask in self._masks):
-            tensors = _grouped(tensors, self._masks, self.each_example)
+            tensors, parts = _grouped(tensors, self._masks, self.each_example)
+        notes = [*notes, *notes_of_cancelling(found, parts)]
         if self._one_number:
             tensors = [None if tensor is None else call("aten::select", tensor, 0, 0) for tensor in tensors]
         if self.inside is None:
@@ -202,12 +205,13 @@ def _masks_of(feature_mask: Any, leaves: Leaves, inside: Any) -> List[Optional[T
 
 def _grouped(
     tensors: Sequence[Optional[Tensor]], masks: Sequence[Optional[Tensor]], each_example: bool
-) -> List[Optional[Tensor]]:
-    """Attributions with the sum of its group in the place of each element, the groups reaching over all inputs."""
+) -> Tuple[List[Optional[Tensor]], List[Optional[Tensor]]]:
+    """Attributions with the sum of its group in the place of each element, the groups reaching over all inputs; and the
+    same numbers, each once."""
     result = list(tensors[: len(masks)])
     chosen = [k for k, mask in enumerate(masks) if mask is not None and tensors[k] is not None]
     if not chosen:
-        return result
+        return result, result
     rows = [_as_rows(tensors[k]) for k in chosen]
     labels = [_labels(masks[k], tensors[k], each_example) for k in chosen]
     unique, group = call("aten::_unique2", call("aten::cat", labels, 1), True, True)[:2]
@@ -215,13 +219,15 @@ def _grouped(
         raise ValueError("feature_mask holds %d; groups are counted from 0" % unique[0].item())
     whole = call("aten::cat", rows, 1)
     sums = call("aten::new_zeros", whole, [len(whole), len(unique)])
-    shares = call("aten::gather", call("aten::scatter_add", sums, 1, group, whole), 1, group)
+    sums = call("aten::scatter_add", sums, 1, group, whole)
+    shares = call("aten::gather", sums, 1, group)
+    parts = [sums, *(tensor for k, tensor in enumerate(result) if k not in chosen)]
     start = 0
     for k, row in zip(chosen, rows):
         own = call("aten::narrow", shares, 1, start, row.shape[1])
         result[k] = call("aten::reshape", own, list(tensors[k].shape)).to(tensors[k].dtype)
         start += row.shape[1]
-    return result
+    return result, parts
 
 
 def _as_rows(tensor: Any) -> Tensor:

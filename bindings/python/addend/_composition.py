@@ -210,6 +210,12 @@ class Composition(Operators, Handle):
         self._handle
         return [] if self._run is None else list(self._run.notes)
 
+    @property
+    def warnings(self) -> List[str]:
+        """The notes that say that numbers may not mean what a reader takes them for."""
+        self._handle
+        return [] if self._run is None else list(self._run.warnings)
+
     def component(self, index: int) -> Tensor:
         """One component; negative indices count from the end."""
         handle = self._handle
@@ -224,9 +230,9 @@ class Composition(Operators, Handle):
         return Composition._adopt(_native.composition_select(self._handle, list(indices), bool(with_residual)))
 
     def explain(self, target: Target = "top1") -> Explanation:
-        """Explains one number of it: see `Results.explain`. Components are named by their position."""
-        warnings = () if self._run is None else self._run.warnings
-        return Explanation(_native.composition_explain(self._handle, as_target(target)), self.notes, warnings)
+        """Explains one number of it: see `Results.explain`. Components have the names of the run that gave it, else
+        their positions."""
+        return Explanation(_native.composition_explain(self._handle, as_target(target)), self.notes, self.warnings)
 
     def grad(self, input: "Composition", cotangent: "Composition") -> "Composition":
         """The gradient of ``sum(cotangent * self)``, over components, reference and leftover, by the parts of `input`.

@@ -3,6 +3,7 @@
 import math
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
+from . import _native
 from ._attribution import Attribution
 from ._call import call
 from ._composition import Composition
@@ -27,8 +28,7 @@ def deltas(
         tensors: the attributions, whose first dimension counts targets; None for plain inputs.
         on_baseline: what runs it.
     """
-    explained = list(found)
-    starts = [one.reference for one in explained]
+    values, starts = found._numbers(_native.NUMBER_VALUE, _native.NUMBER_REFERENCE)
     report = found.report
     notes: List[str] = []
     if report["reference_is_model_on_baseline"] != "yes":
@@ -38,11 +38,11 @@ def deltas(
         else:
             reason = report["reference_reason"]
             notes.append(_UNKNOWN % (reason and " (%s)" % reason))
-    sums = [0.0] * len(explained)
+    sums = [0.0] * len(values)
     for tensor in tensors:
         if tensor is not None:
             sums = [a + b for a, b in zip(sums, _sums(tensor))]
-    return [total - (one.value - start) for total, one, start in zip(sums, explained, starts)], notes
+    return [total - (value - start) for total, value, start in zip(sums, values, starts)], notes
 
 
 def _sums(tensor: Tensor) -> List[float]:

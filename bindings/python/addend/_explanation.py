@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Uni
 
 from . import _native
 from ._handle import Handle
+from ._notes import with_warnings
 from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 
@@ -27,7 +28,7 @@ class Explanation(Handle):
 
     def __init__(self, capsule: Any, notes: Sequence[str] = (), warnings: Sequence[str] = ()):
         super().__init__(capsule)
-        # Of a run that the native object does not know.
+        # Of a run that the native object does not know; its document, its page and its reasons have them all the same.
         self._notes = list(notes)
         self._warnings = list(warnings)
 
@@ -116,25 +117,30 @@ class Explanation(Handle):
 
     def reasons(self, concepts: Union[Concepts, Mapping[str, Any]]) -> Reasons:
         """The concepts that moved it the way that they describe, the largest first, as one decision."""
-        return Reasons(_native.explanation_reasons(self._handle, as_concepts(concepts)))
+        return Reasons(_native.explanation_reasons(self._whole(), as_concepts(concepts)))
 
     @property
     def notes(self) -> List[str]:
         """What a reader has to know of the run that found it, one line each; `print` shows the warnings."""
-        return [*self._notes, *self.to_dict()["report"]["notes"]]
+        return self.to_dict()["report"]["notes"]
 
     @property
     def warnings(self) -> List[str]:
         """The notes that say that numbers may not mean what a reader takes them for."""
-        return [*self._warnings, *self.to_dict()["report"].get("warnings", ())]
+        return self.to_dict()["report"].get("warnings", [])
 
     def to_dict(self) -> Dict[str, Any]:
         """All of it."""
-        return json.loads(_native.explanation_json(self._handle))
+        record = json.loads(_native.explanation_json(self._handle))
+        for key, further in (("notes", self._notes), ("warnings", self._warnings)):
+            if further:
+                own = record["report"].get(key, [])
+                record["report"][key] = [*(note for note in further if note not in own), *own]
+        return record
 
     def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else; written to a file too if a path is given."""
-        return written(_native.explanation_html(self._handle), path)
+        return written(_native.explanation_html(self._whole()), path)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Explanation):
@@ -145,7 +151,7 @@ class Explanation(Handle):
         return hash(self._key())
 
     def __reduce__(self) -> Any:
-        return _read, (_native.explanation_json(self._handle), self._notes, self._warnings)
+        return _read, (self._document(),)
 
     def _repr_html_(self) -> str:
         return framed(self.to_html())
@@ -163,7 +169,7 @@ class Explanation(Handle):
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
         warnings = self.warnings
-        lines += ["WARNING: %s" % warning for warning in warnings]
+        lines = with_warnings(lines, warnings)
         parts, gap = self.mass - abs(self.reference), abs(self.value - self.reference)
         is_told = any(warning.startswith("ill-conditioned: ") for warning in warnings)
         if parts > 0 and not parts < 1e3 * gap and not is_told:
@@ -178,6 +184,14 @@ class Explanation(Handle):
         numbers = self.value, self.reference, self.leftover, self.recovery, self.conditioning, self.mass
         return repr((self.target, numbers, self.contributions, self.names))
 
+    def _document(self) -> str:
+        """As the library writes it, with all notes."""
+        return json.dumps(self.to_dict()) if self._notes else _native.explanation_json(self._handle)
+
+    def _whole(self) -> Any:
+        """A native object that knows all notes."""
+        return _native.explanation_read(self._document()) if self._notes else self._handle
+
     def _by_component(self, number: Any) -> List[float]:
         handle = self._handle
         return [number(handle, component) for component in range(_native.explanation_numc(handle))]
@@ -186,6 +200,6 @@ class Explanation(Handle):
         return _native.explanation_number(self._handle, number)
 
 
-def _read(record: str, notes: Sequence[str] = (), warnings: Sequence[str] = ()) -> Explanation:
+def _read(record: str) -> Explanation:
     """What was pickled."""
-    return Explanation(_native.explanation_read(record), notes, warnings)
+    return Explanation(_native.explanation_read(record))

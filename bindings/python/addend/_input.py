@@ -27,7 +27,8 @@ class Input:
             For `Model.explain` also several, of whose attributions the means are given: ``"rows:FILE"``, all rows of a
             file, or ``"nearest:10:FILE"``, those that are nearest to the value by standardized Euclidean distance.
         baselines: several baselines for `Model.explain` in place of one: ``[K, *]``, each as `baseline`.
-        names: of the components, in their order, for explanations; the others are called by their position.
+        names: of the components, in their order, for explanations: one for each, or none, and they are called by their
+            position.
         first_component: where the components begin on the axis that all inputs share; unless given, right behind those
             of the inputs before.
 
@@ -238,7 +239,16 @@ def _count(source: Input) -> int:
 
 
 def add_input(request: Any, name: Optional[str], source: Input, value: Any) -> None:
-    """Adds an input to a native request, with `value` for its own one."""
+    """Adds an input to a native request, with `value` for its own one.
+
+    Raises:
+        ValueError: it has another number of components than of names.
+    """
+    if source.names and _is_split(source) and len(source.names) != _count(source):
+        raise ValueError(
+            "%s has %d components, but %d names; give one for each, or none"
+            % (name or "the input", _count(source), len(source.names))
+        )
     _native.request_add_input(request, name, as_tensor(value)._handle)
     _describe_last(request, source)
 

@@ -17,6 +17,7 @@ from ._captum import Question
 from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
+from ._dtypes_apart import dtypes_apart
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._functions import any_in_graph, call_function
 from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis
@@ -545,6 +546,7 @@ class TracedModel:
                 inner tensor.
             kwargs: of the model, and choices as for `decompose`.
         """
+        self._require_own_word(kwargs, self.explain)
         asked = {"targets": targets, "at": at, "each_example": each_example}
         asked.update(every_target=every_target, operators=operators)
         return self._explain(args, kwargs, asked)[0]
@@ -563,6 +565,7 @@ class TracedModel:
         `Model.plan`. The plan takes the tensors that are an `Input` here, in their order, of the sizes that they have
         here; everything else is as it was.
         """
+        self._require_own_word(kwargs, self.plan)
         asked = {"targets": targets, "at": at, "each_example": each_example}
         asked.update(every_target=every_target, operators=operators)
         chosen, kwargs = self._choices(kwargs)
@@ -603,6 +606,7 @@ class TracedModel:
             FailedPrecondition: the model reads numbers of its inputs, by which it may branch, and they are others with a
                 group at its baseline; or the examples of a batch influence each other.
         """
+        self._require_own_word(kwargs, self.interactions)
         chosen, kwargs = self._choices(kwargs)
         outputs = _names_of(chosen.get("outputs"))
         options = self._for_files(chosen, ("cancellation", "context"))
@@ -763,6 +767,12 @@ class TracedModel:
         chosen = {name: value for name, value in kwargs.items() if name in names}
         given = {name: value for name, value in kwargs.items() if name not in names}
         return {**self._options, **chosen}, given
+
+    def _require_own_word(self, kwargs: Dict[str, Any], function: Callable[..., Any]) -> None:
+        """Raises TypeError where `target` or `targets`, of which a function takes the other one, would go to a model
+        that has no argument of that name."""
+        own = _parameters_of(self.model)
+        require_options([name for name in ("target", "targets") if name in kwargs and name not in own], function, _OF_ANY)
 
     def _traced(self, kind: Any, call: "_Call", insides: Any, request: Any, context: Context) -> Any:
         if not call.given and not insides:
@@ -1164,6 +1174,7 @@ class _Call:
         import torch
 
         self.args, self.kwargs = args, kwargs
+        self._model = model
         self._arguments, self._call = _named_arguments(model, args, kwargs)
         self.given: List[Any] = []
         self.names: List[Optional[str]] = []
@@ -1195,9 +1206,19 @@ class _Call:
         )
 
     def run(self, arguments: Any) -> Any:
-        """Calls the model."""
+        """Calls the model.
+
+        Raises:
+            InvalidArgument: it fails as it is of another dtype than what it is given.
+        """
         with _running:
-            return self._call(arguments)
+            try:
+                return self._call(arguments)
+            except RuntimeError as error:
+                apart = None if isinstance(error, Error) else dtypes_apart(self._model, arguments, error)
+                if apart is None:
+                    raise
+                raise InvalidArgument(apart) from error
 
     def written(self, live: Sequence[Any]) -> Optional[str]:
         """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""

@@ -248,6 +248,7 @@ class Run(NamedTuple):
         matrix: for each target what the components gave, as rows of numbers.
         explanations: for each target its numbers: value, reference, leftover, recovery error, conditioning.
         notes: what a reader has to know.
+        warnings: those of the notes that say that numbers may not mean what a reader takes them for.
         report: what the run says about itself.
         logits: of the text, as the model computed them.
     """
@@ -255,6 +256,7 @@ class Run(NamedTuple):
     matrix: List[Any]
     explanations: List[Tuple[float, float, float, float, float]]
     notes: List[str]
+    warnings: List[str]
     report: Dict[str, Any]
     logits: Tensor
 
@@ -263,7 +265,7 @@ class Run(NamedTuple):
         """Reads an attribution to one input."""
         matrix = [one.contributions for one in found]
         numbers = [(one.value, one.reference, one.leftover, one.recovery_error, one.conditioning) for one in found]
-        return Run(matrix, numbers, found.notes, found.report, found.value)
+        return Run(matrix, numbers, found.notes, found.warnings, found.report, found.value)
 
     def unlikely(self, ids: Sequence[int], first: int) -> int:
         """How many ids from `first` on have not the largest logit of their position; 0 where nobody can look."""

@@ -79,7 +79,7 @@ class TokenAttribution:
         groups: tokens that belong together, or None; `group_matrix` has their contributions.
         layers: what each layer added to the same numbers, if that was asked for; else None.
         values: what the model computed, of each row.
-        references: what it computes on the baseline.
+        references: what it computes on the baseline, where ``report["reference_is_model_on_baseline"]`` is ``"yes"``.
         leftovers: what the policy could not attribute.
         recovery_errors: by how much the sum misses the value.
         conditionings: how much of the contributions cancels; see `Explanation`.
@@ -87,8 +87,10 @@ class TokenAttribution:
         baseline_name: what the baseline is called.
         kept: positions of tokens that are the same on the baseline, special ones as a rule; they contribute 0.
         special: positions of the tokens that the tokenizer says are special; they belong to no word.
-        notes: what a reader has to know, one line each.
-        report: what the run says about itself; the first of several.
+        notes: what a reader has to know, one line each; those of the runs for layers begin with ``"layers: "``.
+        warnings: the notes that say that numbers may not mean what a reader takes them for.
+        report: what the run says about itself; of several the first whose reference may not be what the model computes on
+            the baseline, else the first.
     """
 
     def __init__(self, **fields: Any):
@@ -114,6 +116,7 @@ class TokenAttribution:
     kept: List[int]
     special: List[int]
     notes: List[str]
+    warnings: List[str]
     report: Dict[str, Any]
 
     @property
@@ -183,7 +186,8 @@ class TokenAttribution:
         for key in ("values", "references", "recovery_errors", "conditionings"):
             data[key] = _finite(data[key])
         data["baselines"] = data.pop("baseline")
-        del data["report"]
+        report = data.pop("report")
+        data.update({key: report[key] for key in ("reference_is_model_on_baseline", "reference_reason")})
         data["version"] = _native.version()
         text = json.dumps(data, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -222,7 +226,7 @@ class TokenAttribution:
         if self.kept:
             lines += _wrapped("kept, the same on the baseline: %d of %d tokens" % (len(self.kept), len(self.tokens)))
         for note in self.notes:
-            lines += _wrapped("note: " + note)
+            lines += _wrapped(("WARNING: " if note in self.warnings else "note: ") + note)
         return "\n".join(lines)
 
     def _lines(

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from typing import Iterable
+from typing import Iterable, List
 
 from ._source_lines import level_of_caller
 
@@ -38,3 +38,8 @@ def warn_of(notes: Iterable[str]) -> None:
     level = level_of_caller()
     for note in notes:
         warnings.warn(AddendWarning(note), stacklevel=level)
+
+
+def with_warnings(lines: Iterable[str], warnings: Iterable[str]) -> List[str]:
+    """Lines that are printed, and one for each warning of the run behind them."""
+    return [*lines, *("WARNING: %s" % warning for warning in warnings)]

@@ -7,6 +7,7 @@ from . import _native
 from ._composition import Composition
 from ._explanation import Explanation
 from ._handle import Handle
+from ._notes import with_warnings
 from ._target import Target, as_target
 from ._tensor import Tensor
 
@@ -87,6 +88,9 @@ class Results(Handle):
 
     def __repr__(self) -> str:
         return "Results(closed)" if self.closed else "Results(%s)" % ", ".join(map(repr, self.names))
+
+    def __str__(self) -> str:
+        return repr(self) if self.closed else "\n".join(with_warnings([repr(self)], self.warnings))
 
 
 class Run:

@@ -11,7 +11,7 @@ each token contributed, and the leftover.
 """
 
 from collections.abc import Mapping
-from typing import Any, Callable, List, Optional, Sequence, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
 
 from ._lm_model import Run, Runner, as_matrix
 from ._lm_result import LayerContributions, TokenAttribution
@@ -157,8 +157,10 @@ def _attribute(
     first = len(before)
     kept = kept_of(keep, ids, tokenizer)
     base, base_name, notes = baseline_of(baseline, ids, kept, tokenizer)
+    warnings: List[str] = []
     if continuation is not None and after[:first] == before:
-        notes.append("the continuation begins with the whole prompt again; generate() returns both, pass what is behind it")
+        warnings.append("the continuation begins with the whole prompt again; generate() returns both, pass what is behind it")
+        notes += warnings
     called, targets, spans = targets_of(target, span, ids, len(after), tokenizer)
     tokens = tokenizer.texts(ids)
     if isinstance(groups, str) and groups == "turns":
@@ -171,15 +173,20 @@ def _attribute(
     with runner.one_state():
         runs = _runs(lambda some: runner.attribute(ids, base, some, first), targets, rows_per_run)
         numbers = [one for run in runs for one in run.explanations]
-        added = _layers(runner, ids, base, targets, first, rows_per_run, numbers) if layers else None
+        of_layers = _layers(runner, ids, base, targets, first, rows_per_run, numbers) if layers else None
     matrix: List[Any] = [row for run in runs for row in run.matrix]
-    for run in runs:
-        notes += [note for note in run.notes if note not in notes]
+    told = [(note, note in run.warnings) for run in runs for note in run.notes]
+    if of_layers is not None:
+        told += [("layers: " + note, note in run.warnings) for run in of_layers.runs for note in run.notes]
     if continuation is None and not generation:
         others = runs[0].unlikely(ids, first)
         if others:
-            notes.append("%d of the generated tokens have not the largest logit when the text is run at once" % others)
-    notes += _require_causal(matrix, spans, first)
+            told.append(("%d of the generated tokens have not the largest logit when the text is run at once" % others, True))
+    told += [(note, False) for note in _require_causal(matrix, spans, first)]
+    for note, is_warning in told:
+        if note not in notes:
+            notes.append(note)
+            warnings += [note] if is_warning else []
     values, references, leftovers, recovery_errors, conditionings = map(list, zip(*numbers))
     return TokenAttribution(
         target=called,
@@ -191,7 +198,7 @@ def _attribute(
         spans=spans,
         matrix=as_matrix(matrix),
         groups=grouped,
-        layers=added,
+        layers=None if of_layers is None else of_layers.found,
         values=values,
         references=references,
         leftovers=leftovers,
@@ -202,7 +209,8 @@ def _attribute(
         kept=[k for k, one in enumerate(ids) if base[k] == one],
         special=sorted(special),
         notes=notes,
-        report=runs[0].report,
+        warnings=warnings,
+        report=next((run.report for run in runs if run.report["reference_is_model_on_baseline"] != "yes"), runs[0].report),
     )
 
 
@@ -213,6 +221,13 @@ def _runs(run: Callable[[List[str]], Run], targets: List[str], rows: Optional[in
     return [run(targets[k : k + step]) for k in range(0, len(targets), step)]
 
 
+class _OfLayers(NamedTuple):
+    """What layers gave, and the runs that say so."""
+
+    found: LayerContributions
+    runs: List[Run]
+
+
 def _layers(
     runner: Runner,
     ids: List[int],
@@ -221,7 +236,7 @@ def _layers(
     first: int,
     rows: Optional[int],
     expected: List[Any],
-) -> LayerContributions:
+) -> _OfLayers:
     """What each layer gave to targets, whose numbers by the whole model are expected."""
     terms = runner.terms(ids, baseline)
     runs = _runs(lambda some: runner.layers(ids, some, terms, first), targets, rows)
@@ -238,7 +253,7 @@ def _layers(
     matrix = [row for run in runs for row in run.matrix]
     # The last term is rounding, which is nobody's.
     leftovers = [own[2] + float(row[-1]) for own, row in zip(numbers, matrix)]
-    return LayerContributions(terms.names, as_matrix([row[:-1] for row in matrix]), leftovers)
+    return _OfLayers(LayerContributions(terms.names, as_matrix([row[:-1] for row in matrix]), leftovers), runs)
 
 
 def _require_causal(matrix: List[Any], spans: List[List[int]], first: int) -> List[str]:

@@ -79,6 +79,25 @@ class CaptumTest(unittest.TestCase):
         by_name = model.attribute({"a": source, "c": source}, target=1)
         self.assertEqual((by_name["a"].tolist(), by_name["c"].tolist()), ([[0, 4, 0]], [[0, 2, 0]]))
 
+    @unittest.skipUnless(os.access("/proc/self/clear_refs", os.W_OK), "this system does not tell a peak of memory")
+    def test_memory_grows_as_the_rows_do(self):
+        def told(key):
+            with open("/proc/self/status") as file:
+                return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
+
+        def peak(run):
+            held = told("VmRSS")
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")
+            run()
+            return told("VmHWM") - held
+
+        x = torch.rand(8192, 4)
+        square = 4 * len(x) ** 2  # one component for each row, of each row
+        for model in self.each():
+            self.assertLess(peak(lambda: model.attribute(x, target=1)), square / 4)
+        self.assertLess(peak(lambda: addend.attribute(self.network, x, target=1)), square / 4)
+
     def test_a_target_is_needed_where_there_is_a_choice(self):
         message = (
             r"target is needed: the output is \[5, 3\], 3 elements for each example. target=0 explains the first of "
@@ -320,6 +339,32 @@ class NotesTest(unittest.TestCase):
             moved = network(x) - network(baseline.expand(x.shape))
         torch.testing.assert_close(delta, found.flatten(1).sum(1) - moved[:, 1], rtol=1e-4, atol=1e-5, equal_nan=True)
         return delta
+
+    def test_attributions_that_cancel(self):
+        """Of what is returned, be it elements, groups of them or a tensor inside; all else may be small."""
+
+        def difference(x):
+            return 1e4 * x[:, :1] - 1e4 * x[:, 1:2] + 0.01 * x[:, 2:].tanh()
+
+        x = torch.tensor([[0.5, 0.5, 1.0]])
+        model = addend.compile(difference)
+        apart, together = torch.tensor([[0, 1, 2]]), torch.tensor([[0, 0, 1]])
+        inside = addend.Inside("0", baseline=0)
+        chain = addend.compile(nn.Sequential(nn.Tanh(), nn.Linear(3, 1, bias=False)))
+        with torch.no_grad():
+            chain.model[1].weight.copy_(torch.tensor([[1e4, -1e4, 0.01]]))
+        for cancel, ask in (
+            (True, lambda: model.attribute(x, 0.0)),
+            (True, lambda: model.attribute(x, 0.0, feature_mask=apart)),
+            (False, lambda: model.attribute(x, 0.0, feature_mask=together)),
+            (False, lambda: model.attribute(x, torch.tensor([[0.5, 0.5, 0.0]]))),
+            (False, lambda: model.attribute(torch.tensor([[0.5, 0.1, 1.0]]), 0.0)),
+            (True, lambda: model.attribute(torch.cat([x, x]), 0.0)),
+            (True, lambda: chain.attribute(x, inside=inside)),
+        ):
+            with told() as notes:
+                ask()
+            self.assertEqual(len([note for note in notes if note.startswith("ill-conditioned: ")]), cancel, notes)
 
     def test_conditions_that_are_others_on_the_baseline(self):
         conditions = "conditions or indices depend on the input"

@@ -15,6 +15,7 @@ function add(parent, child) {
   return parent;
 }
 function byId(id) { return document.getElementById(id); }
+function asSentence(text) { return text[0].toUpperCase() + text.slice(1) + "."; }
 // [[name, text], ...] as a list of definitions.
 function definitions(list) { return el("dl", list.map(([name, text]) => [el("dt", name), el("dd", text)])); }
 // Gives an element the colour of a number's sign, the stronger the nearer it is to the largest.

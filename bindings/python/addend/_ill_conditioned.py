@@ -1,0 +1,66 @@
+"""Attributions that cancel nearly all of each other, which the library does not see where they are no components."""
+
+import functools
+import math
+from typing import List, Optional, Sequence
+
+from ._attribution import Attribution
+from ._call import call
+from ._tensor import Tensor
+
+# From here on no single part means much, as the library says it of components.
+_ILL_CONDITIONED = 1e3
+_BEGINNING = "ill-conditioned: "
+_NOTE = (
+    "%sthe attributions %s between value and reference that they sum to, so that no single one means much. To get others: "
+    "compute in float64 (policy compute_dtype=float64), or choose another baseline, or cut the line (policy segments=8)"
+)
+
+
+def notes_of_cancelling(found: Attribution, parts: Sequence[Optional[Tensor]]) -> List[str]:
+    """A note where what `attribute` returns cancels: magnitudes of all targets together against what the numbers move by.
+
+    Args:
+        parts: the numbers that a reader sees, each once; their first dimension counts targets. None for plain inputs.
+    """
+    if any(warning.startswith(_BEGINNING) for warning in found.warnings):
+        return []
+    known = [_as_rows(part) for part in parts if part is not None]
+    if not known:
+        return []
+    masses = _together([_sums(call("aten::abs", rows)) for rows in known])
+    totals = _together([_sums(rows) for rows in known])
+    # The move of a target is the total of its parts and its leftover. Where even the smallest that it may be is large
+    # enough, no target has to be looked at.
+    share = found.number("leftover_share")
+    if _size(masses) * (1 + share) < (_ILL_CONDITIONED - share) * _size(totals):
+        return []
+    size = move = value = 0.0
+    for mass, one in zip(masses.tolist(), found):
+        if math.isfinite(one.value) and math.isfinite(mass):
+            size += mass + abs(one.leftover)
+            move += abs(one.value - one.reference)
+            value += abs(one.value)
+    epsilon = 2.0**-52 if found.value.dtype in ("float64", "complex128") else 2.0**-23
+    if size <= 64 * epsilon * value or size < _ILL_CONDITIONED * move:
+        return []
+    come_to = "come to %.2g times the difference" % (size / move) if move else "do not vanish, as the difference does,"
+    return [_NOTE % (_BEGINNING, come_to)]
+
+
+def _as_rows(part: Tensor) -> Tensor:
+    wide = part if part.dtype in ("float32", "float64") else part.to("float32")
+    return call("aten::reshape", wide, [part.shape[0], math.prod(part.shape[1:])])
+
+
+def _together(sums: Sequence[Tensor]) -> Tensor:
+    """By target the sum over all tensors."""
+    return functools.reduce(lambda one, other: call("aten::add.Tensor", one, other), sums)
+
+
+def _sums(rows: Tensor) -> Tensor:
+    return call("aten::sum.dim_IntList", rows, [1])
+
+
+def _size(numbers: Tensor) -> float:
+    return call("aten::sum", call("aten::abs", numbers)).item()
