@@ -7,7 +7,7 @@ import types
 import unittest.mock
 from pathlib import Path
 
-# What Captum and Inseq import for pictures and pages, none of which is drawn here.
+# What Captum and Inseq import for pictures, pages and bars of progress, none of which is drawn here.
 _DRAWING = (
     "matplotlib",
     "matplotlib.axes",
@@ -19,12 +19,14 @@ _DRAWING = (
     "mpl_toolkits",
     "mpl_toolkits.axes_grid1",
 )
+_PROGRESS = ("tqdm", "tqdm.auto")
 _PAGES = ("treescope", "treescope.figures", "treescope.rendering_parts")
 
 
 def captum(folder):
     """The module `captum.attr` of a checkout."""
     _stand_in(_DRAWING)
+    _stand_in(_PROGRESS)
     return _import("captum.attr", folder)
 
 

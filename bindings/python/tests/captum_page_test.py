@@ -116,11 +116,10 @@ class CaptumPageTest(unittest.TestCase):
         torch.manual_seed(0)
         model = Model()
         names = {"addend": page.addend, "model": model, "n": 3, "x": torch.randn(1, 6), "background": torch.randn(3, 6)}
-        names.update(row=torch.randn(6), start=torch.randn(1, 6), baseline=torch.zeros(1, 6))
+        names.update(row=torch.randn(6), noise=torch.randn(1, 6), start=torch.randn(1, 6), baseline=torch.zeros(1, 6))
         names.update(mask=torch.tensor([[0, 0, 1, 1, 2, 2]]))
-        table = self.page.text.split("## Methods")[1].split("### ")[0]
         calls = [
-            code for line in table.splitlines() if line.startswith("|") and "GradCam" not in line
+            code for line in self.page.part("Methods").splitlines() if line.startswith("|") and "GradCam" not in line
             for code in re.findall(r"`(addend\.(?:attribute|compile)\(model[^`]*)`", line)
         ]
         self.assertGreater(len(calls), 12)
@@ -192,10 +191,14 @@ class CaptumPageTest(unittest.TestCase):
 
     def call_of(self, method):
         """The call that the page has for a method; empty where there is none."""
-        table = self.page.text.split("## Methods")[1].split("### ")[0]
-        rows = [page.cells(line) for line in table.splitlines() if line.startswith("| `")]
-        (cell,) = [row[1] for row in rows if "`%s`" % method in row[0]]
-        return cell.strip("`")
+        return self.page.line_of(method, "Methods")[1].strip("`")
+
+    def test_every_line_says_how_the_numbers_relate(self):
+        lines = [page.cells(line) for line in self.page.part("Methods").splitlines() if line.startswith("| `")]
+        self.assertGreater(len(lines), 30)
+        for names, call, differs in lines:
+            self.assertRegex(differs, "^(equal|near|other|none)[:, ]")
+            self.assertEqual(call == "", differs.startswith("none"), names)
 
     def test_names(self):
         snippets = self.page.snippets()

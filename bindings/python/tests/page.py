@@ -28,6 +28,16 @@ class Page:
         table = re.search(r"<!-- Begin: %s -->\n(.*?)<!-- End -->" % mark, self.text, re.DOTALL).group(1)
         return [cells(line) for line in table.strip().splitlines()[2:]]
 
+    def line_of(self, name, part):
+        """The cells of the line that has a name in its first cell, in a part of the page: between two headings."""
+        lines = [cells(line) for line in self.part(part).splitlines() if line.startswith("| `")]
+        (line,) = [line for line in lines if "`%s`" % name in line[0]]
+        return line
+
+    def part(self, heading):
+        """What stands behind a heading, up to the next one of any level."""
+        return re.split(r"^#+ .*\n", self.text.split("# %s\n" % heading, 1)[1], flags=re.MULTILINE)[0]
+
     def snippets(self):
         """Code of Addend in the cells of tables."""
         lines = [line for line in self.text.splitlines() if line.startswith("|")]
