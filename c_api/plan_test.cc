@@ -18,13 +18,6 @@ using testing::HasSubstr;
 
 const std::string kModels = "tests/conformance/models/";
 
-// By component.
-std::vector<double> Parts(const Explanation& explanation) {
-  std::vector<double> parts(explanation.numc());
-  for (const auto& one : explanation.Top(explanation.numc())) parts[one.component] = one.value;
-  return parts;
-}
-
 class PlanTest : public CApiTest {
  protected:
   Request Asked(const std::vector<double>& row) const {

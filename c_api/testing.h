@@ -33,6 +33,13 @@ inline void ExpectOk(addend_status* status) {
 
 inline std::vector<double> Numbers(const Tensor& tensor) { return tensor.To<double>(); }
 
+// The contributions by component.
+inline std::vector<double> Parts(const Explanation& explanation) {
+  std::vector<double> parts(explanation.numc());
+  for (const auto& one : explanation.Top(explanation.numc())) parts[one.component] = one.value;
+  return parts;
+}
+
 inline void ExpectNear(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t k = 0; k < actual.size(); ++k) EXPECT_NEAR(actual[k], expected[k], tolerance) << "at " << k;

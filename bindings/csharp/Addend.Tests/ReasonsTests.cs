@@ -72,6 +72,13 @@ public sealed class ReasonsTests : IDisposable
         Reasons reasons = Rows(1).Reasons(Concepts.Read(Tens + "}"));
         Assert.Contains("\"format\":\"addend.reasons\"", reasons.ToJson(), StringComparison.Ordinal);
         Assert.Contains("addend.reasons", reasons.ToHtml(), StringComparison.Ordinal);
+        string[] lines = reasons.ToString().Split('\n');
+        Decision decision = reasons.Decisions[0];
+        Assert.StartsWith(decision.Name + " = ", lines[0], StringComparison.Ordinal);
+        Assert.All(
+            decision.Reasons.Zip(lines.Skip(1)),
+            pair => Assert.EndsWith("  " + pair.First.Text, pair.Second, StringComparison.Ordinal));
+        Assert.Equal(1 + decision.Reasons.Count + reasons.Warnings.Count, lines.Length);
     }
 
     [Fact]

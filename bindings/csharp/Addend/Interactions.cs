@@ -17,6 +17,8 @@ public sealed class Interactions
         Contributions = record.All("groups", group => group.Number("contribution"));
         Matrix = record.All("groups", group => (IReadOnlyList<double>)group.Numbers("interactions"));
         Asymmetry = record.Number("asymmetry");
+        Notes = record.Texts("notes");
+        Warnings = record.Texts("warnings");
     }
 
     /// <summary>The names of the groups.</summary>
@@ -31,6 +33,12 @@ public sealed class Interactions
 
     /// <summary>0 where the matrix is symmetric, 1 where of each pair one entry is 0 or has the other sign.</summary>
     public double Asymmetry { get; }
+
+    /// <summary>What a reader has to know, one line each.</summary>
+    public IReadOnlyList<string> Notes { get; }
+
+    /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
+    public IReadOnlyList<string> Warnings { get; }
 
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>

@@ -1,3 +1,4 @@
+using System.Globalization;
 using System.Text.Json;
 using Addend.Native;
 
@@ -13,10 +14,19 @@ public sealed class Reasons
         _json = json;
         using JsonDocument document = JsonDocument.Parse(json);
         Decisions = document.RootElement.All("decisions", Decision.Read);
+        Notes = document.RootElement.Texts("notes");
+        Warnings = document.RootElement.Texts("warnings");
     }
 
     /// <summary>One for each target, or for each example.</summary>
     public IReadOnlyList<Decision> Decisions { get; }
+
+    /// <summary>What a reader has to know of the run that the numbers are of, one line each. Notes of a single decision
+    /// are in the decision.</summary>
+    public IReadOnlyList<string> Notes { get; }
+
+    /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
+    public IReadOnlyList<string> Warnings { get; }
 
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>
@@ -28,5 +38,21 @@ public sealed class Reasons
     {
         AddendNative.addend_reasons_html(_json, out StringHandle html);
         return Text.Taken(html);
+    }
+
+    /// <summary>The decisions with their reasons, and the warnings: some lines for each decision, one for each
+    /// warning.</summary>
+    public override string ToString()
+    {
+        var lines = new List<string>();
+        foreach (Decision decision in Decisions)
+        {
+            lines.Add(string.Create(
+                CultureInfo.InvariantCulture, $"{decision.Name} = {decision.Value:G6}, {decision.Outcome}"));
+            lines.AddRange(decision.Reasons.Select(reason => string.Create(
+                CultureInfo.InvariantCulture, $"{reason.Contribution:G4}  {reason.Text}")));
+        }
+        lines.AddRange(Warnings.Select(warning => "Warning: " + warning));
+        return string.Join("\n", lines);
     }
 }

@@ -15,6 +15,8 @@ public final class Interactions {
   private final double[] contributions;
   private final double[][] matrix;
   private final double asymmetry;
+  private final List<String> notes;
+  private final List<String> warnings;
 
   Interactions(String json) {
     this.json = json;
@@ -29,6 +31,8 @@ public final class Interactions {
       matrix[k] = JsonReader.numbers(group.get("interactions"));
     }
     asymmetry = JsonReader.number(record.get("asymmetry"));
+    notes = JsonReader.texts(record.get("notes"));
+    warnings = JsonReader.texts(record.get("warnings"));
   }
 
   /**
@@ -67,6 +71,24 @@ public final class Interactions {
    */
   public double asymmetry() {
     return asymmetry;
+  }
+
+  /**
+   * What a reader has to know.
+   *
+   * @return one line each
+   */
+  public List<String> notes() {
+    return notes;
+  }
+
+  /**
+   * The notes that say that numbers may not mean what a reader takes them for.
+   *
+   * @return one line each
+   */
+  public List<String> warnings() {
+    return warnings;
   }
 
   /**

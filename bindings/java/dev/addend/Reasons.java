@@ -1,16 +1,22 @@
 package dev.addend;
 
+import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Collectors;
+import java.util.Map;
 
 /** The reasons of some decisions. A value: it stays readable whatever is closed. */
 public final class Reasons {
   private final String json;
   private final List<Decision> decisions;
+  private final List<String> notes;
+  private final List<String> warnings;
 
   Reasons(String json) {
     this.json = json;
-    decisions = JsonReader.list(JsonReader.object(json).get("decisions"), Decision::new);
+    final Map<?, ?> record = JsonReader.object(json);
+    decisions = JsonReader.list(record.get("decisions"), Decision::new);
+    notes = JsonReader.texts(record.get("notes"));
+    warnings = JsonReader.texts(record.get("warnings"));
   }
 
   /**
@@ -20,6 +26,24 @@ public final class Reasons {
    */
   public List<Decision> decisions() {
     return decisions;
+  }
+
+  /**
+   * What a reader has to know of the run that the numbers are of. Notes of a single decision are in the decision.
+   *
+   * @return one line each
+   */
+  public List<String> notes() {
+    return notes;
+  }
+
+  /**
+   * The notes that say that numbers may not mean what a reader takes them for.
+   *
+   * @return one line each
+   */
+  public List<String> warnings() {
+    return warnings;
   }
 
   /**
@@ -41,12 +65,15 @@ public final class Reasons {
   }
 
   /**
-   * The decisions with their reasons.
+   * The decisions with their reasons, and the warnings.
    *
-   * @return some lines for each
+   * @return some lines for each decision, and one for each warning
    */
   @Override
   public String toString() {
-    return decisions.stream().map(Decision::toString).collect(Collectors.joining("\n"));
+    final List<String> lines = new ArrayList<>();
+    decisions.forEach(decision -> lines.add(decision.toString()));
+    warnings.forEach(warning -> lines.add("Warning: " + warning));
+    return String.join("\n", lines);
   }
 }
