@@ -275,7 +275,9 @@ TEST(Decompose, FloatsThatAreReadBackFromIntegersAreSteps) {
     return (x * x.sum()).to(at::kHalf).view({3, 1}).t().to(at::kInt).to(at::kHalf).to(at::kDouble);
   };
   EXPECT_LE(DecomposeFunction(halves, input).report.leftover_share, 1e-3);
-  const auto bytes = [](const Tensor& x) { return (x * x.sum()).to(at::kInt).view(at::kShort).to(at::kDouble); };
+  const auto bytes = [](const Tensor& x) {
+    return (x * x.sum()).to(at::kInt).view(at::kShort).to(at::kDouble).sum() + x;
+  };
   EXPECT_EQ(DecomposeFunction(bytes, input).report.reference_is_model_on_baseline, "no");
   // Integers that somebody wrote to meanwhile are a condition as before.
   const auto written = [](const Tensor& x) { return (x * x.sum() * 10).to(at::kInt).add_(1).to(at::kDouble) + x; };
