@@ -7,7 +7,7 @@ import types
 import unittest.mock
 from pathlib import Path
 
-# What Captum and Inseq import for pictures, pages and bars of progress, none of which is drawn here.
+# Modules that Captum and Inseq import for pictures, pages and bars of progress, none of which is drawn here.
 _DRAWING = (
     "matplotlib",
     "matplotlib.axes",

@@ -1,4 +1,4 @@
-"""What the rows of a table cost through Python's door, beside `explain`: time in turns, and peak memory.
+"""The cost of the rows of a table through Python's doors, beside `explain`: time in turns, and peak memory.
 
 An MLP (64-256-256-10) as a live model and from a file, one target a row, one baseline, `faithful`. One round is one plain
 run, one `explain` and one call of each door; medians of the ratios within a round are printed.
@@ -34,7 +34,7 @@ def make():
 
 
 def ways(network, model, given, baseline):
-    """By column what runs it on rows.
+    """The functions that run each column on rows, by column.
 
     Args:
         given: what `addend.attribute` takes: the network, or a model from a file.
@@ -56,7 +56,7 @@ def ways(network, model, given, baseline):
 
 
 def times(runs, rows):
-    """By column the seconds of the processor of each round."""
+    """The seconds of the processor of each round, by column."""
     found = {name: [] for name in runs}
     for _ in range(9 if rows > 1024 else 25):
         batch = torch.randn(rows, 64)

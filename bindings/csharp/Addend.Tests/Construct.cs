@@ -117,7 +117,7 @@ internal sealed class Construct
 
     private bool Says(string line) => _says.Any(word => line.Contains(word, StringComparison.Ordinal));
 
-    // What is wrong with numbers; empty if nothing is.
+    // The fault of numbers; empty if there is none.
     private string Wrong(Answer answer)
     {
         string of = answer.Several ? "_of_several" : "";
@@ -153,7 +153,7 @@ internal sealed class Construct
     private string? OfDoor(string key, string door) =>
         _record.GetProperty(key).TryGetProperty(door, out JsonElement text) ? text.GetString() : null;
 
-    /// <summary>What a door found.</summary>
+    /// <summary>The answer of a door.</summary>
     internal sealed class Answer(Construct construct, bool several, bool ofBatch)
     {
         /// <summary>By row and column.</summary>

@@ -9,7 +9,7 @@ namespace Addend.Tests;
 /// A door is a way to ask what the columns of rows give to one number of each row; tests/doors/cells.py names them.
 /// </summary>
 [Trait("needs", "cases")]
-public sealed class DoorsTests : IDisposable
+public sealed class DoorsTests : FolderTest
 {
     private static readonly Dictionary<string, Func<DoorsTests, Construct, List<Answer>>> Doors = new()
     {
@@ -27,9 +27,6 @@ public sealed class DoorsTests : IDisposable
     private static readonly Lazy<Dictionary<string, Construct>> Constructs =
         new(() => Construct.All().ToDictionary(construct => construct.Name));
 
-    private readonly Scope _scope = new();
-    private readonly string _folder = Directory.CreateTempSubdirectory().FullName;
-
     public static TheoryData<string, string> Cells()
     {
         var cells = new TheoryData<string, string>();
@@ -41,12 +38,6 @@ public sealed class DoorsTests : IDisposable
             }
         }
         return cells;
-    }
-
-    public void Dispose()
-    {
-        _scope.Dispose();
-        Directory.Delete(_folder, recursive: true);
     }
 
     // Other tests of this assembly have no cases, which the enumeration reads.
@@ -134,7 +125,7 @@ public sealed class DoorsTests : IDisposable
 
     private List<Answer> RunJob(Construct construct)
     {
-        string rows = Path.Combine(_folder, "rows.safetensors");
+        string rows = Path.Combine(Folder, "rows.safetensors");
         using var file = new TensorFile();
         file.Add("rows", construct.Tensor(construct.Rows));
         file.Save(rows);
@@ -142,7 +133,7 @@ public sealed class DoorsTests : IDisposable
         var answers = new List<Answer>();
         foreach ((string side, int sign) in Sides)
         {
-            string plan = Path.Combine(_folder, side + ".json");
+            string plan = Path.Combine(Folder, side + ".json");
             Job.Plan(plan, construct.Path, request, new JobOptions(rows) { Concepts = ConceptsOf(construct, side) });
             using (var job = new Job(plan))
             {

@@ -3,21 +3,12 @@ using System.Text.Json;
 namespace Addend.Tests;
 
 /// <summary>Jobs: each row's attribution, by threads that know nothing of each other.</summary>
-public sealed class JobTests : IDisposable
+public sealed class JobTests : FolderTest
 {
     private static readonly string RowsPath =
         Path.GetFullPath(Samples.Runfile("docs/examples/models/breast_cancer/heldout.safetensors"));
 
-    private readonly Scope _scope = new();
-    private readonly string _folder = Directory.CreateTempSubdirectory().FullName;
-
-    private string PlanPath => Path.Combine(_folder, "plan.json");
-
-    public void Dispose()
-    {
-        _scope.Dispose();
-        Directory.Delete(_folder, recursive: true);
-    }
+    private string PlanPath => Path.Combine(Folder, "plan.json");
 
     [Fact]
     public void Threads_compute_what_one_attribution_of_each_row_gives()

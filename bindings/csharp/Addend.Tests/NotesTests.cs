@@ -5,7 +5,7 @@ namespace Addend.Tests;
 /// <summary>Every note of tests/notes is told at every door that has it, as a warning where it is one: by lists, prints
 /// and pages.</summary>
 [Trait("needs", "cases")]
-public sealed class NotesTests : IDisposable
+public sealed class NotesTests : FolderTest
 {
     private const string Printed = "Warning: ";
 
@@ -21,9 +21,6 @@ public sealed class NotesTests : IDisposable
     private static readonly Lazy<Dictionary<string, Noted>> Cases =
         new(() => Noted.All().ToDictionary(noted => noted.Name));
 
-    private readonly Scope _scope = new();
-    private readonly string _folder = Directory.CreateTempSubdirectory().FullName;
-
     public static TheoryData<string, string> Cells()
     {
         var cells = new TheoryData<string, string>();
@@ -35,12 +32,6 @@ public sealed class NotesTests : IDisposable
             }
         }
         return cells;
-    }
-
-    public void Dispose()
-    {
-        _scope.Dispose();
-        Directory.Delete(_folder, recursive: true);
     }
 
     // Other tests of this assembly have no cases, which the enumeration reads.
@@ -75,7 +66,7 @@ public sealed class NotesTests : IDisposable
 
     private void RunJob(Noted noted)
     {
-        string plan = Path.Combine(_folder, "job.json");
+        string plan = Path.Combine(Folder, "job.json");
         Job.Plan(plan, noted.Path, noted.OfRows, new JobOptions(noted.Rows), noted.Context);
         using (var job = new Job(plan))
         {

@@ -34,7 +34,7 @@ public sealed class Interactions
     /// <summary>0 where the matrix is symmetric, 1 where of each pair one entry is 0 or has the other sign.</summary>
     public double Asymmetry { get; }
 
-    /// <summary>What a reader has to know, one line each.</summary>
+    /// <summary>The notes of the run, one line each, which a reader has to know.</summary>
     public IReadOnlyList<string> Notes { get; }
 
     /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>

@@ -21,8 +21,8 @@ public sealed class Reasons
     /// <summary>One for each target, or for each example.</summary>
     public IReadOnlyList<Decision> Decisions { get; }
 
-    /// <summary>What a reader has to know of the run that the numbers are of, one line each. Notes of a single decision
-    /// are in the decision.</summary>
+    /// <summary>The notes of the run that the numbers are of, one line each, which a reader has to know. Those of a
+    /// single decision are in the decision.</summary>
     public IReadOnlyList<string> Notes { get; }
 
     /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>

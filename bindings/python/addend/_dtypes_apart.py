@@ -1,4 +1,4 @@
-"""What is to be said where a model fails as its inputs are of another dtype than its parameters."""
+"""The error of a model whose inputs are of another dtype than its parameters, which names both."""
 
 import re
 from typing import Any, Dict, Optional

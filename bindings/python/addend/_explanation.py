@@ -28,7 +28,7 @@ class Explanation(Handle):
 
     def __init__(self, capsule: Any, notes: Sequence[str] = (), warnings: Sequence[str] = ()):
         super().__init__(capsule)
-        # Of a run that the native object does not know; its document, its page and its reasons have them all the same.
+        # Notes of a run that the native object does not know; its document, its page and its reasons have them all the same.
         self._notes = list(notes)
         self._warnings = list(warnings)
 

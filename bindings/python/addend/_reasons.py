@@ -44,13 +44,43 @@ class Concepts(Handle):
         super().__init__(_native.concepts_read(description))
 
 
-class Reasons:
-    """The reasons of some decisions: a sequence of one `Decision` for each target, or for each example."""
+class _Document:
+    """A document of the library, which is kept as it was written."""
 
-    __slots__ = ("_decisions", "_text")
+    __slots__ = ("_text",)
 
     def __init__(self, text: str):
         self._text = text
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._text,)
+
+    def to_json(self) -> str:
+        """The document, as the library wrote it."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it."""
+        return json.loads(self._text)
+
+    @property
+    def notes(self) -> List[str]:
+        """The notes of the run, one line each, which a reader has to know; `Decision.notes` are those of one decision."""
+        return self.to_dict()["notes"]
+
+    @property
+    def warnings(self) -> List[str]:
+        """The notes that say that numbers may not mean what a reader takes them for; `print` shows them."""
+        return self.to_dict().get("warnings", [])
+
+
+class Reasons(_Document):
+    """The reasons of some decisions: a sequence of one `Decision` for each target, or for each example."""
+
+    __slots__ = ("_decisions",)
+
+    def __init__(self, text: str):
+        super().__init__(text)
         self._decisions = [_decision(one) for one in json.loads(text)["decisions"]]
 
     def __len__(self) -> int:
@@ -67,27 +97,6 @@ class Reasons:
 
     def __hash__(self) -> int:
         return hash(self._text)
-
-    def __reduce__(self) -> Any:
-        return Reasons, (self._text,)
-
-    def to_json(self) -> str:
-        """The document, as the library wrote it."""
-        return self._text
-
-    def to_dict(self) -> Dict[str, Any]:
-        """All of it."""
-        return json.loads(self._text)
-
-    @property
-    def notes(self) -> List[str]:
-        """What a reader has to know of the run, one line each; `Decision.notes` has what is known of one decision."""
-        return self.to_dict()["notes"]
-
-    @property
-    def warnings(self) -> List[str]:
-        """The notes that say that numbers may not mean what a reader takes them for; `print` shows them."""
-        return self.to_dict().get("warnings", [])
 
     def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else; written to a file too if a path is given."""
@@ -107,7 +116,7 @@ class Reasons:
         return "\n".join(with_warnings(lines, self.warnings))
 
 
-class Interactions:
+class Interactions(_Document):
     """What groups of components owe to each other; `Model.interactions` gives it.
 
     Attributes:
@@ -118,37 +127,16 @@ class Interactions:
         asymmetry: 0 where the matrix is symmetric, 1 where of each pair one entry is 0 or has the other sign.
     """
 
-    __slots__ = ("_record", "_text", "asymmetry", "contributions", "matrix", "names")
+    __slots__ = ("_record", "asymmetry", "contributions", "matrix", "names")
 
     def __init__(self, text: str):
-        self._text = text
+        super().__init__(text)
         self._record = json.loads(text)
         groups = self._record["groups"]
         self.names: List[str] = [group["name"] for group in groups]
         self.contributions: List[float] = [group["contribution"] for group in groups]
         self.matrix: List[List[float]] = [group["interactions"] for group in groups]
         self.asymmetry: float = self._record["asymmetry"]
-
-    def __reduce__(self) -> Any:
-        return Interactions, (self._text,)
-
-    def to_json(self) -> str:
-        """The document, as the library wrote it."""
-        return self._text
-
-    def to_dict(self) -> Dict[str, Any]:
-        """All of it."""
-        return json.loads(self._text)
-
-    @property
-    def notes(self) -> List[str]:
-        """What a reader has to know, one line each."""
-        return self.to_dict()["notes"]
-
-    @property
-    def warnings(self) -> List[str]:
-        """The notes that say that numbers may not mean what a reader takes them for; `print` shows them."""
-        return self.to_dict().get("warnings", [])
 
     def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else; written to a file too if a path is given."""

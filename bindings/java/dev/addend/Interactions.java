@@ -74,7 +74,7 @@ public final class Interactions {
   }
 
   /**
-   * What a reader has to know.
+   * The notes of the run, which a reader has to know.
    *
    * @return one line each
    */

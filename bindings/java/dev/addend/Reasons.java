@@ -29,7 +29,8 @@ public final class Reasons {
   }
 
   /**
-   * What a reader has to know of the run that the numbers are of. Notes of a single decision are in the decision.
+   * The notes of the run that the numbers are of, which a reader has to know. Those of a single decision are in the
+   * decision.
    *
    * @return one line each
    */

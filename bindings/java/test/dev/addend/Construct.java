@@ -117,7 +117,7 @@ final class Construct {
     }
   }
 
-  /** What is wrong with numbers; empty if nothing is. */
+  /** The fault of numbers; empty if there is none. */
   private String wrong(Answer answer) {
     final String of = answer.several ? "_of_several" : "";
     final Object contributions = record.get("contributions" + of);
@@ -149,7 +149,7 @@ final class Construct {
     return lists;
   }
 
-  /** What a door found. */
+  /** The answer of a door. */
   static final class Answer {
     final double[][] contributions; // [rows][columns]
     final Map<Integer, Double> claimed = new HashMap<>(); // by row the reference that is said to be the model's

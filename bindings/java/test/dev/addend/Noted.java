@@ -60,7 +60,7 @@ final class Noted {
     return withTargets(asked(), "row_targets");
   }
 
-  /** What is explained of the first output. */
+  /** The target in the first output. */
   Target firstTarget() {
     return Target.parse(JsonReader.texts(record.get("targets")).get(0));
   }
