@@ -334,11 +334,18 @@ TEST(CarriedTest, LeftoverGoesThrough) {
   ExpectNear(y.leftover(), x.leftover().matmul(w), 1e-14);
   ExpectNear(y.reference(), x.reference().matmul(w), 1e-14);
   ExpectNear(y.components(), x.components().matmul(w), 1e-14);
-  // Nothing passes a step: all of it is leftover.
+  // A step is shared by all that crosses it, of which the leftover is one.
   const Composition steps = x.floor();
-  EXPECT_EQ(MaxAbs(steps.components()), 0);
+  const Tensor height = x.recovery().floor() - x.reference().floor();
+  EXPECT_GT(MaxAbs(height), 0);
   EXPECT_TRUE(steps.value().equal(x.recovery().floor()));
-  ExpectNear(steps.leftover(), x.recovery().floor() - x.reference().floor(), 1e-14);
+  ExpectNear(steps.leftover(), height * x.leftover() / (x.recovery() - x.reference()), 1e-14);
+  // By its gradient, which is zero, nothing passes a step: all of it is leftover.
+  Policy gradient = Faithful();
+  gradient.nonlinearity = Nonlinearity::kGradient;
+  const Composition flat = x.floor(gradient);
+  EXPECT_EQ(MaxAbs(flat.components()), 0);
+  ExpectNear(flat.leftover(), height, 1e-14);
 }
 
 TEST(CarriedTest, AnchorResidualFoldsTheLeftover) {

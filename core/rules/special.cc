@@ -2,8 +2,9 @@
 //
 // Note [Steps]
 // fmod, remainder, copysign, nextafter, frac and frexp are products and sums with something that is constant but for
-// steps: a quotient without its fraction, a sign, a unit in the last place, an exponent. A step passes nothing, as in
-// round; where none lies between reference and value, nothing is left over.
+// steps: a quotient without its fraction, a sign, a unit in the last place, an exponent. Between two steps they have a
+// slope of their own, which the rows take, so a step is not shared as that of round is: it is left over. Where none
+// lies between reference and value, nothing is.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/copysign.h>
 #include <ATen/ops/exp.h>
