@@ -668,15 +668,15 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_reques
 /* Asks for the composition of an inner tensor.
  * in: selector: "layers.0.attention" (what left a module: the tensor that it gave and others read or the model
  * returns), "encoder@1" (the same of one of several calls, counted from 0), "attention:1" (one of several tensors that
- * left it),
- * "#28" (an operator by its number), "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what the last
- * softmax or sigmoid reads). A name of several tensors is an error that lists them when the request is answered. */
+ * left it), "encoder@*" and "attention:*" (all of them, each a result of its own), "#28" (an operator by its number),
+ * "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what the last softmax or sigmoid reads). A name
+ * of several tensors is an error that lists them when the request is answered. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
 /* Asks for one of the model's results; those that no call names are left out. Without any call, all count.
  * Attributions and plans explain the first of them, unless addend_request_set_explained says otherwise. A trace has to
  * have named it.
- * in: name: "output", "output.1". */
+ * in: name: "output", "output.1"; "output.logits" of a dictionary. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_output(addend_request* request,
                                                                      const char* name) ADDEND_NOEXCEPT;
 /* Names a parameter of a live model, so that reports can name operators by what they read.
@@ -935,8 +935,9 @@ enum addend_result_kind {
 ADDEND_API size_t addend_results_size(const addend_results* results) ADDEND_NOEXCEPT;
 /* Returns one of addend_result_kind. */
 ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
-/* Returns the name of a result: "output", "output.1", the probe's selector, or the name that a trace was given; NULL
- * where there is none. Borrowed. */
+/* Returns the name of a result: "output", "output.1", or by its place where a dictionary is in what the model gives
+ * ("output.logits", "output.past.0"); the probe's selector, or the name that a trace was given; NULL where
+ * there is none. Borrowed. */
 ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
 /* Returns the dtype of a result, as in addend_dtype: of a tensor, of the value of a composition, or of a number, which
  * is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL; 0 where there is none. */
@@ -1308,7 +1309,7 @@ ADDEND_API const char* addend_program_value_name(const addend_program* program, 
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
 /* Returns how many tensors the program gives. */
 ADDEND_API size_t addend_program_num_outputs(const addend_program* program) ADDEND_NOEXCEPT;
-/* Returns the name of an output, which its result has: "output", "output.1"; NULL where there is none. Borrowed. */
+/* Returns the name of an output, which its result has: see addend_results_name; NULL where there is none. Borrowed. */
 ADDEND_API const char* addend_program_output_name(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
 /* Returns the dtype of an output, as in addend_dtype; 0 where there is none. */
 ADDEND_API int32_t addend_program_output_dtype(const addend_program* program, size_t index) ADDEND_NOEXCEPT;

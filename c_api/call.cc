@@ -13,6 +13,7 @@
 #include "core/eager/argument.h"
 #include "core/eager/eager.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/output_names.h"
 
 namespace addend::c_api {
 

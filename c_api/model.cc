@@ -88,11 +88,14 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
   std::vector<Composition> compositions;
   for (const PreparedInput& input : prepared.inputs) {
     if (input.kind == Split::Kind::kPlain) continue;
-    if (input.ids)
-      throw Unimplemented("exact Shapley values of ids, which are no numbers; split what they are embedded as");
-    compositions.push_back(input.parts.defined()
-                               ? Composition(input.parts, input.reference)
-                               : Composition::FromLabels(input.value, input.labels, input.reference, prepared.numc));
+    if (input.parts.defined()) {
+      compositions.emplace_back(input.parts, input.reference);
+      continue;
+    }
+    // An id is present or it is the baseline's: the sum of one component and the reference, exactly so in float64.
+    const auto numbers = [&](const at::Tensor& tensor) { return input.ids ? tensor.to(at::kDouble) : tensor; };
+    compositions.push_back(
+        Composition::FromLabels(numbers(input.value), input.labels, numbers(input.reference), prepared.numc));
   }
   const TracedModel traced = Trace(asked.model);
   // Every run begins as the first one did, and whoever draws next draws what follows one run.
@@ -108,7 +111,8 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
         std::vector<at::Tensor> values;
         auto next = coalition.begin();
         for (const PreparedInput& input : prepared.inputs) {
-          values.push_back(input.kind == Split::Kind::kPlain ? input.value.clone() : (next++)->clone());
+          const at::Tensor& given = input.kind == Split::Kind::kPlain ? input.value : *next++;
+          values.push_back(given.to(input.value.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
         }
         const at::Tensor numbers = FirstNumbers(traced.Run(values));
         if (!drawn_after) drawn_after.emplace(of_inputs);

@@ -13,6 +13,7 @@
 #include "core/model/program_model.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
+#include "core/program/output_names.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
 #include "core/program/replay_notes.h"
@@ -100,10 +101,8 @@ ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std:
   ProgramBody body;
   body.replay = std::make_shared<const Replay>(program);
   for (const RecordedInput& input : program->inputs) body.input_names.push_back(input.name);
-  ForEachNumber(program->output, [&](int value) {
-    body.output_names.push_back(OutputName(body.outputs.size()));
-    body.outputs.push_back(value);
-  });
+  body.output_names = OutputNames(program->output);
+  ForEachNumber(program->output, [&](int value) { body.outputs.push_back(value); });
   body.path = path;
   body.program = std::move(program);
   return body;

@@ -14,6 +14,7 @@
 #include "core/explain/baselines.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/output_names.h"
 #include "core/program/recorder.h"
 
 namespace addend::c_api {
@@ -262,10 +263,11 @@ ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInpu
 }
 
 std::vector<ResultEntry> OutputsOf(const c10::IValue& output) {
+  const std::vector<std::string> names = OutputNames(output);
   std::vector<ResultEntry> entries;
   ForEachTensor(output, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    entries.push_back({OutputName(entries.size()), std::nullopt, tensor.detach(), std::nullopt});
+    entries.push_back({names[entries.size()], std::nullopt, tensor.detach(), std::nullopt});
   });
   return entries;
 }

@@ -214,21 +214,6 @@ Policy Policy::For(const std::string& op, const std::string& module_path) const 
   return own;
 }
 
-bool Policy::LinearInComponents() const {
-  const auto linear = [](const Policy& p) {
-    if (p.nonlinearity == Nonlinearity::kAbsAffine) return false;
-    if (p.nonlinearity == Nonlinearity::kHybridAffine && p.NonlinearityThreshold() > 0) return false;
-    // c / S is linear: S is known from value and residual.
-    return p.bias == Bias::kResidual || p.bias == Bias::kSignThreshold;
-  };
-  if (!linear(*this)) return false;
-  return std::all_of(overrides.begin(), overrides.end(), [&](const PolicyOverride& entry) {
-    Policy other = *this;
-    SetPolicyField(other, entry.key, entry.value);
-    return linear(other);
-  });
-}
-
 bool PolicyOverride::Selects(const std::string& op, const std::string& module_path) const {
   if (!absl::StrContains(selector, "::")) {
     return module_path == selector || absl::StartsWith(module_path, selector + ".");

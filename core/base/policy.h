@@ -55,9 +55,6 @@ struct Policy {
   Policy Resolved(bool baseline_given) const;
   // What holds for one operator; no overrides are left in it. `op`: "aten::max.dim".
   Policy For(const std::string& op, const std::string& module_path) const;
-  // False where a rule depends on all components together (sums of magnitudes): such a policy has no adjoint, and its
-  // components cannot move in chunks.
-  bool LinearInComponents() const;
 };
 
 // Sets one field from text, for example ("freeze", "attention+gate") or ("nonlinearity", "hybrid_affine(0.15)"). The

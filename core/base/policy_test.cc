@@ -250,22 +250,6 @@ TEST(PolicyTest, ChoicesWithNumbers) {
   }
 }
 
-TEST(PolicyTest, WhichPoliciesAreLinearInTheComponents) {
-  EXPECT_TRUE(Policy().LinearInComponents());
-  for (const char* rule : {"path", "scaling", "gradient", "none", "hybrid_affine(0)"}) {
-    EXPECT_TRUE(With("nonlinearity", rule).LinearInComponents()) << rule;
-  }
-  for (const char* rule : {"abs_affine", "hybrid_affine", "hybrid_affine(0.1)"}) {
-    EXPECT_FALSE(With("nonlinearity", rule).LinearInComponents()) << rule;
-    EXPECT_FALSE(With("nonlinearity@aten::relu", rule).LinearInComponents()) << rule;
-  }
-  for (const char* rule : {"residual", "sign_threshold"}) EXPECT_TRUE(With("bias", rule).LinearInComponents()) << rule;
-  for (const char* rule : {"abs", "hybrid", "hybrid_threshold", "sign", "norm"}) {
-    EXPECT_FALSE(With("bias", rule).LinearInComponents()) << rule;
-    EXPECT_FALSE(With("bias@encoder", rule).LinearInComponents()) << rule;
-  }
-}
-
 TEST(PolicyTest, OverridesRoundTripAndTheLastOneWins) {
   Policy policy = With("preset", "fast");
   SetPolicyField(policy, "freeze@aten::softmax", "gate,attention");

@@ -83,11 +83,13 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
     names.push_back(output.name);
     probes.push_back(output.probe);
   }
-  for (const std::string& selector : options.probes) {
-    names.push_back(selector);
-    const RecordedOutput found = FindAsked(run.outputs, given, *run.trace, selector);
-    if (!found.value.defined()) RequireReached(*run.trace, selector, found.probe);
-    probes.push_back(found.probe);
+  for (const std::string& asked : options.probes) {
+    for (const std::string& selector : EachAsked(given, *run.trace, asked)) {
+      names.push_back(selector);
+      const RecordedOutput found = FindAsked(run.outputs, given, *run.trace, selector);
+      if (!found.value.defined()) RequireReached(*run.trace, selector, found.probe);
+      probes.push_back(found.probe);
+    }
   }
   Decomposition decomposition;
   Report& report = decomposition.report;

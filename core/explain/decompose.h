@@ -23,6 +23,7 @@ struct DecomposeOptions : RunOptions {
   //   "layers.0.attention"   what left a module: the tensor that it gave and others read or the model returns,
   //   "encoder@1"            the same of one of several calls, counted from 0,
   //   "attention:1"          one of several tensors that left it, in the order in which they were made,
+  //   "encoder@*"            all calls, each a result of its own; "attention:*" all tensors,
   //   "#28"                  what operator 28 of the recorded program gave,
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
   //   "logits"               what the last softmax or sigmoid reads, through casts, clamps and scaling; the output

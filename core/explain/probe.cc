@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -21,17 +22,20 @@
 namespace addend {
 namespace {
 
+constexpr int64_t kEvery = -2;
+
 struct Selector {
   enum class Kind { kLogits, kCall, kOperator, kModule };
   Kind kind = Kind::kModule;
   std::string name;  // of the operator or the module
-  // Of the call; of an operator: which of its calls; of a module: which of the tensors that leave it; -1: the only one.
+  // Of the call; of an operator: which of its calls; of a module: which of the tensors that leave it, or kEvery; -1:
+  // the only one.
   int64_t number = -1;
-  int64_t run = -1;  // of a module: which of its calls, -1: the only one
+  int64_t run = -1;  // of a module: which of its calls, or kEvery; -1: the only one
 };
 
 // "logits", "#28", "aten::gelu" or "aten::gelu:2"; anything else is the path of a module: "encoder", "encoder@1",
-// "attention:0", "encoder@1:0".
+// "attention:0", "encoder@1:0", "encoder@*", "attention:*".
 Selector ParseSelector(const std::string& text) {
   if (text == kLogits) return {Selector::Kind::kLogits, text};
   int64_t number = 0;
@@ -42,7 +46,13 @@ Selector ParseSelector(const std::string& text) {
     Selector module{Selector::Kind::kModule, text};
     const auto cut = [&](char mark, int64_t* to) {
       const size_t place = module.name.rfind(mark);
-      if (place == std::string::npos || !absl::SimpleAtoi(module.name.substr(place + 1), &number) || number < 0) return;
+      if (place == std::string::npos) return;
+      const std::string which = module.name.substr(place + 1);
+      if (which == "*") {
+        number = kEvery;
+      } else if (!absl::SimpleAtoi(which, &number) || number < 0) {
+        return;
+      }
       *to = number;
       module.name.resize(place);
     };
@@ -311,8 +321,15 @@ std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
                       DtypeName(probe.operand.dtype), ShapeText(at::IntArrayRef(probe.operand.geometry.sizes)));
 }
 
-// What a module gave: the only tensor that left it when it was called, or the one that the selector chooses.
-Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
+struct NamedProbe {
+  std::string selector;
+  Probe probe;
+};
+
+// What a module gave: the tensors that left it and that the selector leaves open, at least one, each with the selector
+// that chooses it alone.
+std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& selector,
+                                     const std::vector<Probe>& outputs) {
   const std::vector<Call>& calls = trace.program.calls;
   const size_t calls_of_model = CallsOfModel(trace, outputs);
   const std::vector<ModuleRun> runs = RunsOf(calls, calls_of_model, selector.name);
@@ -327,29 +344,53 @@ Probe FindModule(const TracedRun& trace, const Selector& selector, const std::ve
         absl::StrCat(selector.name, " is called ", count, count == 1 ? " time" : " times", ", counted from 0"));
   }
   const auto name_of = [&](size_t run) { return count == 1 ? selector.name : absl::StrCat(selector.name, "@", run); };
-  std::vector<Probe> fit;
-  std::vector<std::string> spellings;
+  std::vector<NamedProbe> fit;
   for (size_t r = 0; r < runs.size(); ++r) {
     if (selector.run >= 0 && selector.run != static_cast<int64_t>(r)) continue;
     const std::vector<Probe> leaving = LeavingOf(trace, runs[r], calls_of_model, outputs);
     for (size_t k = 0; k < leaving.size(); ++k) {
       if (selector.number >= 0 && selector.number != static_cast<int64_t>(k)) continue;
       const std::string place = leaving.size() == 1 ? "" : absl::StrCat(":", k);
-      spellings.push_back(absl::StrCat(name_of(r), place, " (", DescribeProbe(trace, leaving[k]), ")"));
-      fit.push_back(leaving[k]);
+      fit.push_back({name_of(r) + place, leaving[k]});
     }
   }
-  if (fit.size() == 1) return fit[0];
-  if (fit.empty()) {
-    throw InvalidArgument(absl::StrCat("no floating-point tensor ",
-                                       selector.number < 0 ? "" : absl::StrCat("number ", selector.number, " "),
-                                       "leaves ", selector.name));
+  if (!fit.empty()) return fit;
+  throw InvalidArgument(absl::StrCat("no floating-point tensor ",
+                                     selector.number < 0 ? "" : absl::StrCat("number ", selector.number, " "),
+                                     "leaves ", selector.name));
+}
+
+// "encoder gives several tensors; name one: encoder@0 (...), encoder@1 (...)".
+std::string SeveralText(const TracedRun& trace, const std::string& name, const std::vector<NamedProbe>& fit) {
+  std::vector<std::string> spellings;
+  for (const NamedProbe& one : fit) {
+    spellings.push_back(absl::StrCat(one.selector, " (", DescribeProbe(trace, one.probe), ")"));
   }
   constexpr size_t kShown = 8;
   const std::string more = spellings.size() > kShown ? absl::StrCat(" and ", spellings.size() - kShown, " more") : "";
   spellings.resize(std::min(spellings.size(), kShown));
-  throw InvalidArgument(
-      absl::StrCat(selector.name, " gives several tensors; name one: ", absl::StrJoin(spellings, ", "), more));
+  return absl::StrCat(name, " gives several tensors; name one: ", absl::StrJoin(spellings, ", "), more);
+}
+
+// The only tensor that left a module when it was called, or the one that the selector chooses.
+Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
+  const std::vector<NamedProbe> fit = FindInModule(trace, selector, outputs);
+  if (fit.size() == 1) return fit[0].probe;
+  throw InvalidArgument(SeveralText(trace, selector.name, fit));
+}
+
+// The modules that run, each behind those that hold it.
+std::vector<std::string> ModulesOf(const std::vector<Call>& calls) {
+  std::vector<std::string> modules;
+  absl::flat_hash_set<std::string> known;
+  for (const Call& call : calls) {
+    const std::string& path = call.position.module_path;
+    for (size_t dot = 0; dot != std::string::npos && !path.empty();) {
+      dot = path.find('.', dot + 1);
+      if (known.insert(path.substr(0, dot)).second) modules.push_back(path.substr(0, dot));
+    }
+  }
+  return modules;
 }
 
 }  // namespace
@@ -372,6 +413,29 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::
       return FindModule(trace, parsed, outputs);
   }
   return chosen.at(0);
+}
+
+std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector,
+                                const std::vector<Probe>& outputs) {
+  const Selector parsed = ParseSelector(selector);
+  if (parsed.run != kEvery && parsed.number != kEvery) return {selector};
+  std::vector<std::string> selectors;
+  for (NamedProbe& one : FindInModule(trace, parsed, outputs)) selectors.push_back(std::move(one.selector));
+  return selectors;
+}
+
+std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs) {
+  std::vector<std::string> texts;
+  for (const std::string& name : ModulesOf(trace.program.calls)) {
+    std::vector<NamedProbe> fit;
+    try {
+      fit = FindInModule(trace, {Selector::Kind::kModule, name}, outputs);
+    } catch (const Error&) {
+      continue;  // it gives no numbers
+    }
+    if (fit.size() > 1) texts.push_back(SeveralText(trace, name, fit));
+  }
+  return texts;
 }
 
 void RequireReached(const TracedRun& trace, const std::string& selector, const Probe& probe) {

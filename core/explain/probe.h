@@ -16,6 +16,15 @@ namespace addend {
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& chosen,
                 const std::vector<Probe>& outputs);
 
+// The selectors of which one with a star stands for all: "encoder@*" for "encoder@0" and "encoder@1", the calls of a
+// module; "attention:*" for the tensors that left it. Of another selector itself. Throws InvalidArgument where the run
+// has no such tensor.
+std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& outputs);
+
+// For each module whose name means several tensors, the selectors that mean one: "encoder gives several tensors; name
+// one: encoder@0 (aten::tanh (op #1) gives f32[2, 3]), encoder@1 (...)".
+std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs);
+
 // Whether both are the same elements of one tensor, as one operator left them.
 bool SameTensor(const Probe& a, const Probe& b);
 

@@ -13,6 +13,7 @@
 #include "core/explain/probe.h"
 #include "core/explain/same_run.h"
 #include "core/model/run_model.h"
+#include "core/program/output_names.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"
@@ -133,10 +134,11 @@ c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptio
 // Sorts the model's tensors into outputs and plain ones.
 void AddOutputs(const c10::IValue& result, Tracer& tracer, RecordedRun& run) {
   const int64_t last_call = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
+  const std::vector<std::string> names = OutputNames(result);
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     const size_t position = run.outputs.size() + run.plain.size();
-    const std::string name = OutputName(position);
+    const std::string& name = names[position];
     if (Continuous(tensor.scalar_type())) {
       run.outputs.push_back({name, tracer.Seen(tensor), {last_call, tracer.Output(tensor)}, {}});
     } else {
@@ -155,8 +157,6 @@ std::vector<Probe> ProbesOf(const std::vector<RecordedOutput>& outputs) {
 }
 
 }  // namespace
-
-std::string OutputName(size_t position) { return position == 0 ? "output" : absl::StrCat("output.", position); }
 
 void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name) {
   std::vector<std::string> names;
@@ -213,6 +213,23 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
   }
   throw InvalidArgument(absl::StrCat("no softmax gives ", names[0], ", so that ", text,
                                      " may be any of the model's outputs; name one of ", absl::StrJoin(names, ", ")));
+}
+
+std::vector<std::string> EachAsked(const std::vector<RecordedOutput>& given, const TracedRun& trace,
+                                   const std::string& text) {
+  return EachOf(trace, text, ProbesOf(given));
+}
+
+std::vector<std::string> ModulesOfSeveral(Model& model, const std::vector<at::Tensor>& values) {
+  PreparedInputs plain;
+  for (const at::Tensor& value : values) {
+    PreparedInput input;
+    input.value = value;
+    input.reference = value;
+    plain.inputs.push_back(std::move(input));
+  }
+  const RecordedRun run = RecordModel(model, plain, RunOptions());
+  return ModulesOfSeveral(*run.trace, ProbesOf(run.outputs));
 }
 
 void PrepareTracer(const RunOptions& options, RunFor purpose, Tracer& tracer) {

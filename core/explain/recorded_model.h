@@ -59,9 +59,6 @@ struct RecordedRun {
   double seconds = 0;
 };
 
-// What a model's result is called by its position among the tensors that it gives: "output", "output.1", ...
-std::string OutputName(size_t position);
-
 // Throws InvalidArgument where none of the outputs has the name.
 void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name);
 
@@ -76,6 +73,10 @@ void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOu
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text);
 
+// The texts of which one with a star stands for all, as EachOf() has them.
+std::vector<std::string> EachAsked(const std::vector<RecordedOutput>& given, const TracedRun& trace,
+                                   const std::string& text);
+
 // What a run is recorded for: rows that are sent forward, or a sweep back, which may be asked what passes through each
 // operator.
 enum class RunFor { kForward, kBackward, kBackwardByOperator };
@@ -85,6 +86,10 @@ enum class RunFor { kForward, kBackward, kBackwardByOperator };
 // model fails on the inputs or gives no floating-point tensor, and what tracing throws.
 RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options,
                         RunFor purpose = RunFor::kForward);
+
+// Runs a model on these inputs, of which none is split, and gives ModulesOfSeveral() of the run. Throws what
+// RecordModel() throws.
+std::vector<std::string> ModulesOfSeveral(Model& model, const std::vector<at::Tensor>& values);
 
 // Tells the tracer what the run is for. A sweep back gets how much may be kept, within a limit of memory, or also
 // references for the next run. Throws InvalidArgument for a negative limit.

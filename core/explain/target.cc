@@ -26,11 +26,24 @@ constexpr char kTop1[] = "top1";
 // The only element of a tensor without dimensions.
 constexpr char kNoIndex[] = "()";
 
+// Whether elements are written behind a name, as of an output: "treated,0-control,0".
+bool NamesOutputs(const std::string& text) {
+  for (const absl::string_view piece : absl::StrSplit(text, absl::ByAnyChar("+-:"))) {
+    const bool named = !piece.empty() && absl::ascii_isalpha(static_cast<unsigned char>(piece[0]));
+    if (named && absl::StrContains(piece, ",")) return true;
+  }
+  return false;
+}
+
 Error NotUnderstood(const std::string& text) {
   return InvalidArgument(
       absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3; () where there is ",
                    "only one), the difference of two (3-5), probability:3, log_probability:3, entropy, entropy:5, ",
-                   "continuation:12,55,7, a sum of such targets (sum:3+5), or of a region (sum:0,2,:,10:20)"));
+                   "continuation:12,55,7, a sum of such targets (sum:3+5), or of a region (sum:0,2,:,10:20)",
+                   NamesOutputs(text) ? "; a target is of one output, which `at` names: explain one number of each "
+                                        "output and add or subtract contributions, reference and leftover, which are "
+                                        "exactly those of the sum or the difference"
+                                      : ""));
 }
 
 std::vector<int64_t> ParseIndex(absl::string_view text, const std::string& whole) {

@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // [1, 3]: two components, reference and leftover of three classes.
 Composition Parts() {
@@ -112,6 +113,10 @@ TEST(FindElements, RegionsAreTheSumOfTheirElements) {
     EXPECT_THAT(MessageOf([&] { sum_of(bad); }), HasSubstr("does not fit an output of shape")) << bad;
   }
   EXPECT_THAT(MessageOf([] { ParseTarget("0,:"); }), HasSubstr("is not understood"));
+  for (const char* text : {"treated,0,0-control,0,0", "sum:start,5+end,9"}) {
+    EXPECT_THAT(MessageOf([&] { ParseTarget(text); }), HasSubstr("explain one number of each output")) << text;
+  }
+  EXPECT_THAT(MessageOf([] { ParseTarget("hm"); }), Not(HasSubstr("each output")));
 }
 
 TEST(FindElements, KnowsTheOnlyElementByNoIndex) {

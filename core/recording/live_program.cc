@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/output_names.h"
 #include "core/program/program_recorder.h"
 
 namespace addend {
@@ -34,8 +35,9 @@ class LiveProgram::Run : public CallHandler {
     if (!path.empty() && !known) module_paths_.push_back(path);
   }
 
-  void AddOutput(const at::Tensor& tensor) {
+  void AddOutput(const std::string& name, const at::Tensor& tensor) {
     recorder();
+    output_names_.push_back(name);
     outputs_.push_back(tensor);
   }
 
@@ -47,8 +49,7 @@ class LiveProgram::Run : public CallHandler {
   // The outputs that were added; none: None.
   c10::IValue Outputs() const {
     if (outputs_.empty()) return {};
-    if (outputs_.size() == 1) return outputs_[0];
-    return c10::ivalue::Tuple::create(std::vector<c10::IValue>(outputs_.begin(), outputs_.end()));
+    return NamedResult(output_names_, outputs_);
   }
 
   Recording Finish(const c10::IValue& output) {
@@ -77,6 +78,7 @@ class LiveProgram::Run : public CallHandler {
 
   const std::vector<std::string> names_;
   size_t inputs_ = 0;
+  std::vector<std::string> output_names_;
   std::vector<at::Tensor> outputs_;
   std::vector<std::string> module_paths_;
   bool finished_ = false;
@@ -113,9 +115,9 @@ void LiveProgram::ShowCode(const CodeTraceOptions& options, const std::function<
   run_->recorder().SetListener([writer](const RecordedProgram& program, int call) { writer->Add(program, call); });
 }
 
-void LiveProgram::AddOutput(const std::string& /*name*/, const at::Tensor& tensor) {
+void LiveProgram::AddOutput(const std::string& name, const at::Tensor& tensor) {
   scope_->RequireOwnThread();
-  run_->AddOutput(tensor);
+  run_->AddOutput(name, tensor);
 }
 
 void LiveProgram::Stop() { scope_->Close(); }

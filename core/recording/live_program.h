@@ -45,7 +45,8 @@ class LiveProgram : public LiveRun {
   // Shows every call from now on once it has finished: its lines as CodeTrace() prints them. Throws InvalidArgument for
   // names and numbers, which nobody knows before the end.
   void ShowCode(const CodeTraceOptions& options, const std::function<void(const std::string& lines)>& show);
-  // The next output of the program, which has no names for them.
+  // The next output of the program. A name by its place in a dictionary ("output.logits") stays; see NamedResult in
+  // core/program/output_names.h.
   void AddOutput(const std::string& name, const at::Tensor& tensor) override;
 
   void Stop() override;
@@ -54,7 +55,7 @@ class LiveProgram : public LiveRun {
   // them. Throws the first error of the recording, if there was one, and NotFound for a tensor whose memory no operator
   // has met.
   Recording Finish(const c10::IValue& output);
-  // The same for the outputs that were added: one tensor, or a tuple of several. Throws InvalidArgument where there are
+  // The same for the outputs that were added, as NamedResult puts them together. Throws InvalidArgument where there are
   // none.
   Recording Finish();
 

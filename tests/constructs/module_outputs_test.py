@@ -178,6 +178,18 @@ class ModuleOutputsTest(unittest.TestCase):
                     torch.testing.assert_close(self.probed(model, "inner@%d" % k).value.torch(), want[k])
                 with self.assertRaisesRegex(addend.InvalidArgument, "inner is called 2 times"):
                     self.probed(model, "inner@2")
+                results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner@*", "head"])
+                self.assertEqual(results.names, ["output", "inner@0", "inner@1", "head"])
+                for k in range(2):
+                    torch.testing.assert_close(results["inner@%d" % k].value.torch(), want[k])
+                    torch.testing.assert_close(results["inner@%d" % k].recovery.torch(), want[k])
+                # What is explained, and where a split begins, is one tensor.
+                for ask in (
+                    lambda: model.explain(addend.Input(X, dims=1, baseline=0.25), targets="0,0,1", at="inner@*"),
+                    lambda: model.explain(X, inside=addend.Inside("inner@*", dims=2), targets="0,1,2"),
+                ):
+                    with self.assertRaisesRegex(addend.InvalidArgument, r"inner@0 \(.*inner@1 \("):
+                        ask()
 
     def test_calls_with_nothing_between_are_counted(self):
         class Again(nn.Module):
@@ -208,6 +220,10 @@ class ModuleOutputsTest(unittest.TestCase):
                 self.assertEqual(sorted(tuple(t.shape) for t in found), sorted((tuple(steps.shape), tuple(last.shape))))
                 with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor number 2 leaves inner"):
                     self.probed(model, "inner:2")
+                results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner:*"])
+                self.assertEqual(results.names, ["output", "inner:0", "inner:1"])
+                for k in range(2):
+                    torch.testing.assert_close(results["inner:%d" % k].value.torch(), found[k])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/error.h"
+#include "core/explain/recorded_model.h"
 #include "core/model/torchscript.h"
 #include "core/program/code_trace.h"
 #include "core/program/graph.h"
@@ -84,8 +86,18 @@ std::string GuardText(const RecordedProgram& program, const RecordedGuard& guard
                       PositionOf(program, guard.call).Describe(), ")");
 }
 
+// Modules whose name alone means several tensors, and how to name one: what probes, `--at` and splits inside take. They
+// are found in one more run; where that fails, the trace is as good without.
+std::vector<std::string> Several(Model& model, const std::vector<at::Tensor>& values) {
+  try {
+    return ModulesOfSeveral(model, values);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // What a reader of the trace has to know beside it; each a line that begins with "# ".
-std::string Summary(const RecordedProgram& program) {
+std::string Summary(const RecordedProgram& program, const std::vector<std::string>& several) {
   std::string out = absl::StrCat("# ", Plural(program.calls.size(), "operator"), " recorded\n");
   for (const RecordedGuard& guard : program.guards) {
     absl::StrAppend(&out, "# guard: ", Clean(GuardText(program, guard)), "\n");
@@ -95,6 +107,7 @@ std::string Summary(const RecordedProgram& program) {
                     " may have other sizes",
                     dimension.Limited() ? absl::StrCat(", from ", dimension.least, " to ", dimension.most) : "", "\n");
   }
+  for (const std::string& module : several) absl::StrAppend(&out, "# ", Clean(module), "\n");
   return out;
 }
 
@@ -158,7 +171,7 @@ void Give(const TraceArguments& arguments, const std::string& text) {
 }
 
 std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const RecordedProgram>& program,
-                  const Terminal& terminal) {
+                  const std::function<std::vector<std::string>()>& several, const Terminal& terminal) {
   if (!arguments.graph.empty()) {
     const Graph graph(program);
     if (arguments.graph == "json") return Dump(GraphRecord(graph), 1) + "\n";
@@ -171,7 +184,7 @@ std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const R
   options.marks = arguments.marks;
   options.color = arguments.color || (!to_file && isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr);
   if (arguments.json) return Dump(CodeTraceRecord(*program, options), 1) + "\n";
-  const std::string text = CodeTrace(*program, options) + Summary(*program);
+  const std::string text = CodeTrace(*program, options) + Summary(*program, several());
   if (terminal.utf8 || to_file) return text;
   return absl::StrReplaceAll(text, {{"\u2502", "|"}, {"\u2b07\ufe0f", "v"}});
 }
@@ -209,7 +222,8 @@ int RunTrace(const TraceArguments& arguments) {
   }
   const std::shared_ptr<const RecordedProgram> program = Recorded(arguments, run, *model, values);
   Keep(arguments, *program);
-  Give(arguments, Shown(arguments, program, terminal));
+  Give(arguments, Shown(
+                      arguments, program, [&] { return Several(*model, tensors); }, terminal));
   return kSuccess;
 }
 

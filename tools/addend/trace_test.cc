@@ -30,6 +30,11 @@ TEST_F(TraceTest, ShowsOperatorsUnderSourceLines) {
   EXPECT_THAT(result.out, HasSubstr("# conv2d(f32[1, 1, "));
   EXPECT_THAT(result.out, HasSubstr(" operators recorded\n"));
   EXPECT_THAT(result.out, Not(HasSubstr("\x1b[")));
+  // Where a module's name means several tensors, it says how to name one.
+  EXPECT_THAT(result.out, HasSubstr("\n# dropout gives several tensors; name one: dropout@0 (aten::dropout (op #10"));
+  EXPECT_THAT(result.out, HasSubstr("), dropout@1 (aten::dropout"));
+  const Result once = Run({"trace", ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer")});
+  EXPECT_THAT(once.out, Not(HasSubstr("gives several tensors")));
   const Result named = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--names", "--color"});
   EXPECT_THAT(named.out, HasSubstr("weight: f32["));
   EXPECT_THAT(named.out, HasSubstr("\x1b["));

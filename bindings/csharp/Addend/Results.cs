@@ -32,8 +32,8 @@ public sealed class Results : AddendObject
     /// <summary>How many there are.</summary>
     public int Count => checked((int)AddendNative.addend_results_size(Handle));
 
-    /// <summary>The names, in order: <c>output</c>, <c>output.1</c>, the selector of a probe; null where there is
-    /// none.</summary>
+    /// <summary>The names, in order: <c>output</c>, <c>output.1</c>, or <c>output.logits</c> of a dictionary, the
+    /// selector of a probe; null where there is none.</summary>
     public IReadOnlyList<string?> Names => _names ??= ReadNames();
 
     /// <summary>What the run says about itself. It is read once, and stays readable after that.</summary>

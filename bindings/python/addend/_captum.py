@@ -14,6 +14,7 @@ from ._ill_conditioned import notes_of_cancelling
 from ._input import Input, Inside, as_insides, one_or_list
 from ._notes import warn_of
 from ._structure import map_leaves
+from ._table import labelled
 from ._tensor import Tensor, as_tensor
 
 _Found = TypeVar("_Found")
@@ -285,6 +286,9 @@ def _like(tensor: Optional[Tensor], value: Any) -> Any:
         return None
     if _is_torch(value):
         return tensor.torch().clone()
+    table = labelled(tensor, value)
+    if table is not None:
+        return table
     if _is_numpy(value):
         return tensor.numpy().copy()
     return tensor

@@ -728,7 +728,7 @@ class TracedModel:
         if all(source.dims is None and source.labels is None and source.parts is None for source in sources):
             raise ValueError("nothing to attribute to: pass an addend.Input with dims or labels")
         before = State(self.model)
-        program, output, places = self._record_call(args, kwargs, True)
+        program, returned, places = self._record_call(args, kwargs, True)
         after = State(self.model)
         larger = [] if each_example is None else larger_calls(call.places, sources, (args, kwargs), each_example)
         # Numbers that left the tensors of a batch would be those of all its examples together.
@@ -745,8 +745,9 @@ class TracedModel:
                     raise
             finally:
                 after.restore()
-        names = [name or "" for name in call.names]
-        return RecordedQuestion(program.model(), dict(zip(names, sources)), call.places, output, places, before, after)
+        inputs = dict(zip([name or "" for name in call.names], sources))
+        names = dict(zip(places, (output.name for output in program.outputs)))
+        return RecordedQuestion(program.model(), inputs, call.places, returned, places, names, before, after)
 
     def _placed(self, inside: Any, args: Any, kwargs: Any) -> List[Inside]:
         """What starts inside the model, with heads and experts found by a run that leaves no trace."""

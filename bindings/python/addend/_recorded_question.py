@@ -38,6 +38,7 @@ class RecordedQuestion(NamedTuple):
         positions: of them among these, by the identity of what was given.
         output: what the model returned.
         places: the tensors in that by their places, in order.
+        names: what the recording calls them, by their places.
         before: the state of the model in which the call began, and so does every run.
         after: that which the call left.
     """
@@ -47,6 +48,7 @@ class RecordedQuestion(NamedTuple):
     positions: Dict[int, int]
     output: Any
     places: Dict[str, Any]
+    names: Dict[str, str]
     before: State
     after: State
 
@@ -91,16 +93,12 @@ class RecordedQuestion(NamedTuple):
         for place in outputs or ():
             if place not in known:
                 raise ValueError("the model returned no %s that holds numbers; it has %s" % (place, ", ".join(known)))
-        return [self._name(place) for place in outputs or ()]
+        return [self.names[place] for place in outputs or ()]
 
     def _at(self, at: Optional[str]) -> Optional[str]:
         """The same for what is explained, which may also be inside the model."""
         found = next((place for place in (at, "output.%s" % at) if place in self.places), None)
-        return at if found is None else self._name(found)
-
-    def _name(self, place: str) -> str:
-        index = list(self.places).index(place)
-        return "output.%d" % index if index else "output"
+        return at if found is None else self.names[found]
 
 
 def examples_of(sources: Sequence[Input], each_example: Optional[bool]) -> int:

@@ -56,6 +56,15 @@ def as_table(value: Any) -> Optional[Table]:
     return None
 
 
+def labelled(tensor: Tensor, like: Any) -> Any:
+    """Numbers for each cell of a frame of pandas, as a frame with its index and its columns. None where `like` is none,
+    or the numbers are others than one for each cell."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(like, pandas.DataFrame) or tuple(tensor.shape) != like.shape:
+        return None
+    return pandas.DataFrame(tensor.numpy().copy(), index=like.index, columns=like.columns)
+
+
 def as_row(value: Any) -> Optional[Table]:
     """The same, and a series of pandas as a table of one row, as the mean of a frame is."""
     pandas = sys.modules.get("pandas")

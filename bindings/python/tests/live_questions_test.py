@@ -113,6 +113,25 @@ class LiveQuestionsTest(unittest.TestCase):
         with torch.no_grad():
             self.expect(whole.components.torch()[0], model(self.x) - model(baseline))
 
+    def test_shapley_values_of_ids(self):
+        model = nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(9, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+        ids, baseline = torch.tensor([[1, 2, 6]]), torch.tensor([[0, 5, 3]])
+
+        def of_ids(rows):
+            return model(rows.long())
+
+        live = addend.compile(model)
+        given = addend.Input(ids, dims=1, baseline=baseline)
+        for found in (live.shapley(given), live.record(ids).model().shapley(given)):
+            for target in range(2):
+                self.expect(found.components.torch()[:, 0, target], formulas.shapley(of_ids, ids, baseline, target))
+            with torch.no_grad():
+                self.expect(found.reference.torch(), model(baseline))
+                self.expect(found.recovery.torch(), model(ids))
+        # A baseline that nobody gave is token 0.
+        zero = live.shapley(addend.Input(ids, dims=1))
+        self.expect(zero.components.torch()[:, 0, 1], formulas.shapley(of_ids, ids, torch.zeros_like(ids), 1))
+
     def test_several_baselines(self):
         model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
         live = addend.compile(model)

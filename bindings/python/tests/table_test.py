@@ -368,6 +368,21 @@ class PandasTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "the columns of the baseline are income, age"):
             addend.Input(frame, dims=1, baseline=frame[["income", "age"]].mean())
 
+    def test_attributions_of_a_frame_are_a_frame(self):
+        frame = pandas.DataFrame({"age": [40.0, 20.0], "income": [2, 1]}, index=["ann", "bob"])
+        model = Weighted(2)
+        want = pandas.DataFrame({"age": [10.0, -10.0], "income": [1.0, -1.0]}, index=["ann", "bob"], dtype="float32")
+        for ask in (lambda *args: addend.attribute(model, *args), addend.compile(model).attribute,
+                    addend.compile(model).record(torch.ones(2, 2)).model().attribute):
+            for baseline in (frame.mean(), torch.tensor([30.0, 1.5]), frame.mean().to_frame().T):
+                pandas.testing.assert_frame_equal(ask(frame, baseline), want)
+            found, delta = addend.attribute(model, (frame,), (30.0,), return_convergence_delta=True)
+            self.assertEqual((found[0].index.tolist(), list(found[0])), (["ann", "bob"], ["age", "income"]))
+            self.assertLess(abs(float(delta[0])), 1e-4)
+        # Several numbers for each cell have no place in a frame.
+        several = addend.compile(torch.nn.Linear(2, 3)).explain(addend.Input(frame, dims=1), targets=["0,0", "0,1"])
+        self.assertEqual(several.inputs[0].shape, (2, 2, 2))
+
 
 class WithoutTest(unittest.TestCase):
     def test_addend_imports_no_library_of_tables(self):

@@ -177,8 +177,9 @@ public final class Request {
    * Asks for the composition of an inner tensor too.
    *
    * @param selector {@code layers.0.attention} (what left a module), {@code encoder@1} (the same of one of several calls),
-   *     {@code attention:1} (one of several tensors that left it), {@code #28} (an operator by its number), {@code
-   *     aten::gelu} or {@code aten::gelu:2} (an operator by its name), {@code logits} (what the last softmax or sigmoid reads)
+   *     {@code attention:1} (one of several tensors that left it), {@code encoder@*} and {@code attention:*} (all of them,
+   *     each a result of its own), {@code #28} (an operator by its number), {@code aten::gelu} or {@code aten::gelu:2} (an
+   *     operator by its name), {@code logits} (what the last softmax or sigmoid reads)
    * @return the changed copy
    */
   public Request probe(String selector) {
@@ -190,7 +191,7 @@ public final class Request {
    * Chooses one of the model's results; those that no call chooses are left out. Without any, all count. They are
    * decomposed; attributions and plans explain the first of them, unless another tensor is named.
    *
-   * @param name {@code output} or {@code output.1}
+   * @param name {@code output} or {@code output.1}; {@code output.logits} of a dictionary
    * @return the changed copy
    */
   public Request output(String name) {
