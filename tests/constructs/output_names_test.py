@@ -136,6 +136,19 @@ class OutputNamesTest(unittest.TestCase):
         self.assertEqual(list(again), ["logits", "aux"])
         torch.testing.assert_close(again["aux"], program(X)["aux"])
 
+    def test_logits_are_those_of_the_name(self):
+        split = addend.Input(X, dims=1, baseline=0.25)
+        for kind, name in ((OfDict, "output.logits"), (Nested, None)):
+            net = kind().eval()
+            for door, model in self.models(net, kind.__name__):
+                with self.subTest(kind.__name__, door=door):
+                    if name is None:
+                        with self.assertRaisesRegex(addend.InvalidArgument, r"any of .* name one of output\.0, output\.1\.past"):
+                            model.explain(split, targets="1,1", at="logits")
+                    else:
+                        found = model.explain(split, targets="1,1", at="logits")[0]
+                        self.assertAlmostEqual(found.value, net(X)["logits"][1, 1].item(), places=5)
+
     def test_a_name_that_is_none_lists_them(self):
         model = addend.compile(OfDict().eval()).record(X).model()
         for at in ("output", "output.1", "output.logit"):
