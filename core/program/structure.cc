@@ -3,6 +3,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/jit_type.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <utility>
@@ -46,12 +47,21 @@ c10::TypePtr NamedPlainType(const std::string& name) {
   return c10::AnyType::get();
 }
 
+// Whether LibTorch can tell a value's type. It makes that of a tuple of its elements' types, and an undefined tensor
+// has none.
+bool HasType(const c10::IValue& value) {
+  if (value.isTensor()) return value.toTensor().defined();
+  if (!value.isTuple()) return true;
+  const auto& elements = value.toTupleRef().elements();
+  return std::all_of(elements.begin(), elements.end(), HasType);
+}
+
 // The type of a value as containers declare it: of a tensor no more than that it is one, in tuples too.
 c10::TypePtr DeclaredType(const c10::IValue& value) {
   if (value.isTensor()) return c10::TensorType::get();
   if (!value.isTuple()) return value.type();
-  const c10::TupleTypePtr own = value.toTuple()->type();
-  if (own->schema() != nullptr) return own;
+  const c10::TupleTypePtr own = HasType(value) ? value.toTuple()->type() : nullptr;
+  if (own != nullptr && own->schema() != nullptr) return own;
   std::vector<c10::TypePtr> types;
   for (const c10::IValue& element : value.toTupleRef().elements()) types.push_back(DeclaredType(element));
   return c10::TupleType::create(std::move(types));
@@ -124,8 +134,8 @@ Structure TakeApart(const c10::IValue& value, const std::string& what,
     for (const c10::IValue& element : value.toListRef()) structure.elements.push_back(TakeApart(element, what, number));
   } else if (value.isTuple()) {
     structure.kind = Structure::Kind::kTuple;
-    const c10::TupleTypePtr type = value.toTuple()->type();
-    if (type->schema() != nullptr && type->name()) {
+    const c10::TupleTypePtr type = HasType(value) ? value.toTuple()->type() : nullptr;
+    if (type != nullptr && type->schema() != nullptr && type->name()) {
       structure.type = type->name()->qualifiedName();
       for (const c10::Argument& field : type->schema()->arguments()) structure.names.push_back(field.name());
     }

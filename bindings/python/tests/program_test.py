@@ -604,7 +604,7 @@ class LiveProgramTest(unittest.TestCase):
         with torch.no_grad():
             expected = self.network(self.x, {"keep": 1 - keep})
         results = program.replay(self.x, 1 - keep)
-        self.assertEqual(results.names, ["output", "output.1"])
+        self.assertEqual(results.names, ["output.hidden", "output.best"])
         self.assertTrue(torch.equal(results[0].torch(), expected["hidden"]))
         self.assertTrue(torch.equal(results[1].torch(), expected["best"]))
         with tempfile.TemporaryDirectory() as folder:
