@@ -28,13 +28,13 @@ def notes_of_cancelling(found: Attribution, parts: Sequence[Optional[Tensor]]) -
     known = [_as_rows(part) for part in parts if part is not None]
     if not known:
         return []
-    masses = _together([_sums(call("aten::abs", rows)) for rows in known])
     totals = _together([_sums(rows) for rows in known])
     # The move of a target is the total of its parts and its leftover. Where even the smallest that it may be is large
     # enough, no target has to be looked at.
     share = found.number("leftover_share")
-    if _size(masses) * (1 + share) < (_ILL_CONDITIONED - share) * _size(totals):
+    if sum(_size(rows) for rows in known) * (1 + share) < (_ILL_CONDITIONED - share) * _size(totals):
         return []
+    masses = _together([_sums(call("aten::abs", rows)) for rows in known])
     size = move = value = 0.0
     for mass, one in zip(masses.tolist(), found):
         if math.isfinite(one.value) and math.isfinite(mass):
@@ -50,6 +50,8 @@ def notes_of_cancelling(found: Attribution, parts: Sequence[Optional[Tensor]]) -
 
 def _as_rows(part: Tensor) -> Tensor:
     wide = part if part.dtype in ("float32", "float64") else part.to("float32")
+    if len(part.shape) == 2:
+        return wide
     return call("aten::reshape", wide, [part.shape[0], math.prod(part.shape[1:])])
 
 
@@ -63,4 +65,5 @@ def _sums(rows: Tensor) -> Tensor:
 
 
 def _size(numbers: Tensor) -> float:
-    return call("aten::sum", call("aten::abs", numbers)).item()
+    """The sum of all magnitudes."""
+    return call("aten::linalg_vector_norm", numbers, 1).item()
