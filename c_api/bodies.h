@@ -150,7 +150,7 @@ struct ResultEntry {
 struct ResultsBody {
   std::vector<ResultEntry> entries;
   std::shared_ptr<const ExplainedRun> run;  // null: nothing was decomposed
-  std::vector<std::string> notes;           // where there is no run, whose report has them otherwise
+  std::vector<std::string> notes = {};      // where there is no run, whose report has them otherwise
 };
 
 // The context of a parameter that may be NULL.
