@@ -28,8 +28,8 @@ struct Selector {
   enum class Kind { kLogits, kCall, kOperator, kModule };
   Kind kind = Kind::kModule;
   std::string name;  // of the operator or the module
-  // Of the call; of an operator: which of its calls; of a module: which of the tensors that leave it, or kEvery; -1:
-  // the only one.
+  // The number of the call; of an operator: which of its calls; of a module: which of the tensors that leave it, or
+  // kEvery; -1: the only one.
   int64_t number = -1;
   int64_t run = -1;  // of a module: which of its calls, or kEvery; -1: the only one
 };
@@ -284,17 +284,32 @@ std::vector<ModuleRun> RunsOf(const std::vector<Call>& calls, size_t count, cons
   return runs;
 }
 
-// What leaves a run of a module: tensors that it gives, and that others read behind it or the model returns. In the
-// order in which they were made, each once. What nobody reads is what its last operator gives. count: of the model's
-// calls.
-std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, size_t count,
-                             const std::vector<Probe>& outputs) {
+// Who reads the tensors of a model, found once for all of its modules.
+struct Reading {
+  size_t call = 0;  // the number of calls of the model where the model returns it
+  const Operand* operand = nullptr;
+};
+struct Readings {
+  size_t calls = 0;                                           // of the model, see CallsOfModel
+  absl::flat_hash_map<int, std::vector<Reading>> by_storage;  // in the order of the calls
+};
+
+Readings ReadingsOf(const TracedRun& trace, const std::vector<Probe>& outputs) {
   const std::vector<Call>& calls = trace.program.calls;
-  absl::flat_hash_map<int, std::vector<const Operand*>> read;  // by storage
-  for (const Probe& output : outputs) read[output.operand.storage].push_back(&output.operand);
-  for (size_t c = run.end; c < count; ++c) {
-    for (const Operand& operand : calls[c].operands) read[operand.storage].push_back(&operand);
+  Readings readings;
+  readings.calls = CallsOfModel(trace, outputs);
+  for (size_t c = 0; c < readings.calls; ++c) {
+    for (const Operand& operand : calls[c].operands) readings.by_storage[operand.storage].push_back({c, &operand});
   }
+  for (const Probe& output : outputs) {
+    readings.by_storage[output.operand.storage].push_back({readings.calls, &output.operand});
+  }
+  return readings;
+}
+
+// The tensors that leave a run of a module: those that it gives, and that others read behind it or the model returns.
+// In the order in which they were made, each once. Where nobody reads any, what its last operator gives.
+std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const Readings& readings) {
   std::vector<Probe> leaving;
   std::vector<Probe> last;
   for (size_t c = run.first; c < run.end; ++c) {
@@ -303,10 +318,11 @@ std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, size_
     for (const Probe& probe : given) {
       const bool known =
           std::any_of(leaving.begin(), leaving.end(), [&](const Probe& other) { return SameTensor(other, probe); });
-      const auto readers = read.find(probe.operand.storage);
-      const bool leaves = readers != read.end() &&
-                          std::any_of(readers->second.begin(), readers->second.end(), [&](const Operand* operand) {
-                            return operand->version == probe.operand.version && operand->SamePlace(probe.operand);
+      const auto readers = readings.by_storage.find(probe.operand.storage);
+      const bool leaves = readers != readings.by_storage.end() &&
+                          std::any_of(readers->second.rbegin(), readers->second.rend(), [&](const Reading& reading) {
+                            return reading.call >= run.end && reading.operand->version == probe.operand.version &&
+                                   reading.operand->SamePlace(probe.operand);
                           });
       if (leaves && !known) leaving.push_back(probe);
     }
@@ -326,13 +342,11 @@ struct NamedProbe {
   Probe probe;
 };
 
-// What a module gave: the tensors that left it and that the selector leaves open, at least one, each with the selector
-// that chooses it alone.
-std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& selector,
-                                     const std::vector<Probe>& outputs) {
+// The tensors that left a module and that the selector leaves open, at least one, each with the selector that chooses
+// it alone.
+std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& selector, const Readings& readings) {
   const std::vector<Call>& calls = trace.program.calls;
-  const size_t calls_of_model = CallsOfModel(trace, outputs);
-  const std::vector<ModuleRun> runs = RunsOf(calls, calls_of_model, selector.name);
+  const std::vector<ModuleRun> runs = RunsOf(calls, readings.calls, selector.name);
   if (runs.empty()) {
     throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector.name, "; choose a module path (",
                                        SomeModules(calls), "), an operator (#0 to #",
@@ -347,7 +361,7 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
   std::vector<NamedProbe> fit;
   for (size_t r = 0; r < runs.size(); ++r) {
     if (selector.run >= 0 && selector.run != static_cast<int64_t>(r)) continue;
-    const std::vector<Probe> leaving = LeavingOf(trace, runs[r], calls_of_model, outputs);
+    const std::vector<Probe> leaving = LeavingOf(trace, runs[r], readings);
     for (size_t k = 0; k < leaving.size(); ++k) {
       if (selector.number >= 0 && selector.number != static_cast<int64_t>(k)) continue;
       const std::string place = leaving.size() == 1 ? "" : absl::StrCat(":", k);
@@ -374,7 +388,7 @@ std::string SeveralText(const TracedRun& trace, const std::string& name, const s
 
 // The only tensor that left a module when it was called, or the one that the selector chooses.
 Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
-  const std::vector<NamedProbe> fit = FindInModule(trace, selector, outputs);
+  const std::vector<NamedProbe> fit = FindInModule(trace, selector, ReadingsOf(trace, outputs));
   if (fit.size() == 1) return fit[0].probe;
   throw InvalidArgument(SeveralText(trace, selector.name, fit));
 }
@@ -420,16 +434,19 @@ std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selec
   const Selector parsed = ParseSelector(selector);
   if (parsed.run != kEvery && parsed.number != kEvery) return {selector};
   std::vector<std::string> selectors;
-  for (NamedProbe& one : FindInModule(trace, parsed, outputs)) selectors.push_back(std::move(one.selector));
+  for (NamedProbe& one : FindInModule(trace, parsed, ReadingsOf(trace, outputs))) {
+    selectors.push_back(std::move(one.selector));
+  }
   return selectors;
 }
 
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs) {
+  const Readings readings = ReadingsOf(trace, outputs);
   std::vector<std::string> texts;
   for (const std::string& name : ModulesOf(trace.program.calls)) {
     std::vector<NamedProbe> fit;
     try {
-      fit = FindInModule(trace, {Selector::Kind::kModule, name}, outputs);
+      fit = FindInModule(trace, {Selector::Kind::kModule, name}, readings);
     } catch (const Error&) {
       continue;  // it gives no numbers
     }
