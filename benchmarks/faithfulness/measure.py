@@ -30,9 +30,14 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=200, help="of each model (default: 200)")
     parser.add_argument("--captum", type=Path, metavar="FOLDER", help="a checkout of Captum: a check of our own gradients")
+    add_outputs(parser)
+    return parser.parse_args()
+
+
+def add_outputs(parser):
+    """The options that say where `publish` writes."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="where tables of them go, too")
-    return parser.parse_args()
 
 
 def make_methods(subject, captum=None, policies=methods.POLICIES):

@@ -3,7 +3,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -61,8 +60,7 @@ NETWORKS = {
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where a table of them goes, too")
+    measure.add_outputs(parser)
     return parser.parse_args()
 
 

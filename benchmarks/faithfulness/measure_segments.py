@@ -27,8 +27,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=100, help="of each network (default: 100)")
     parser.add_argument("--networks", type=Path, metavar="FOLDER", help="keeps what was trained, for the next run")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where tables of them go, too")
+    measure.add_outputs(parser)
     return parser.parse_args()
 
 

@@ -3,6 +3,7 @@
 fixed or found at run time, with each step shared by what crosses it, and with steps left over; see README.md."""
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
@@ -16,7 +17,6 @@ import methods
 import metrics
 import truths
 
-import addend
 import machine  # on the path that `measure` adds
 
 GRIDS = ((8, "fixed"), (4, "fixed"), (8, "found"), (4, "found"))  # bits, and whether each run finds its own
@@ -31,8 +31,7 @@ def parse_arguments():
     parser.add_argument("--samples", type=int, default=100, help="of each task (default: 100)")
     parser.add_argument("--task", action="append", metavar="NAME", help="tasks whose names begin so (default: table, image)")
     parser.add_argument("--networks", type=Path, metavar="FOLDER", help="keeps what was trained, for the next run")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where a table of them goes, too")
+    measure.add_outputs(parser)
     return parser.parse_args()
 
 
@@ -53,35 +52,31 @@ class Rounding:
         return ((x / scale).round() * scale, *arguments[1:])
 
 
-class Rounded:
-    """With it, every layer of a network reads rounded numbers; no bits: as they are."""
-
-    def __init__(self, network, bits, grid):
-        self._layers = [m for m in network.modules() if isinstance(m, (nn.Linear, nn.Conv2d))] if bits else []
-        self._hook = Rounding(bits, grid == "fixed") if bits else None
-
-    def __enter__(self):
-        self._handles = [layer.register_forward_pre_hook(self._hook) for layer in self._layers]
-
-    def __exit__(self, *_):
-        for handle in self._handles:
-            handle.remove()
+def rounded(network, bits, grid):
+    """A context in which every layer of a network reads rounded numbers; no bits: as they are."""
+    stack = contextlib.ExitStack()
+    if bits:
+        hook = Rounding(bits, grid == "fixed")
+        for layer in network.modules():
+            if isinstance(layer, (nn.Linear, nn.Conv2d)):
+                stack.enter_context(layer.register_forward_pre_hook(hook))
+    return stack
 
 
 def measure_start(task, network, drawn, start):
-    """By grid and choice, from one baseline."""
+    """The results of one network from one baseline, by grid and choice."""
     subject = measure_truths.subject_of(task, network, drawn, start)
     targets = drawn.classes.tolist()
     smooth, facts = None, []
     for bits, grid in ((None, "none"), *GRIDS):
-        with Rounded(network, bits, grid), torch.no_grad():
+        with rounded(network, bits, grid), torch.no_grad():
             subject.model(torch.cat([subject.inputs, subject.baselines]))  # what fixes a grid
             moves = subject.model(subject.inputs) - subject.model(subject.baselines)
             gaps = [float(methods.centred(move, target)) for move, target in zip(moves, targets)]
             right = truths.accuracy(network, drawn)
             for name, policy in CHOICES.items() if bits else [("not rounded", CHOICES["steps shared"])]:
-                model = addend.compile(subject.model, **policy)
-                found = [contributions(model, subject, *asked) for asked in enumerate(targets)]
+                method = methods.Addend(subject, policy)
+                found = [method(sample, target) for sample, target in enumerate(targets)]
                 smooth = found if smooth is None else smooth
                 facts.append({
                     "bits": bits,
@@ -94,11 +89,6 @@ def measure_start(task, network, drawn, start):
                 })
                 measure.say("  %s %s, %s first %.3f" % (bits, grid, name, facts[-1]["cause_first"]))
     return facts
-
-
-def contributions(model, subject, sample, target):
-    result = model.decompose(subject.addend_input(sample))[0]
-    return methods.centred(result.components.torch()[:, 0], target).numpy()
 
 
 def alike(a, b):
@@ -116,8 +106,9 @@ def table(results):
     for result in results["tasks"]:
         for part in result["starts"]:
             for one in part["choices"]:
+                grid = "%d bits, %s" % (one["bits"], one["grid"]) if one["bits"] else "none"
                 yield "| %s | %s | %s | %s | %.1f %% | %.1f %% | %.1f %% | %.3f | %s |" % (
-                    result["name"], part["start"], "%d bits, %s" % (one["bits"], one["grid"]) if one["bits"] else "none", one["choice"],
+                    result["name"], part["start"], grid, one["choice"],
                     100 * one["accuracy"], 100 * one["cause_first"], 100 * one["on_what_cannot_matter"],
                     one["like_smooth"], metrics.share(one["leftover"]),
                 )

@@ -24,8 +24,7 @@ def parse_arguments():
     parser.add_argument("--seeds", type=int, default=3, help="networks of each task (default: 3)")
     parser.add_argument("--task", action="append", metavar="NAME", help="only tasks whose names begin so")
     parser.add_argument("--networks", type=Path, metavar="FOLDER", help="keeps what was trained, for the next run")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where tables of them go, too")
+    measure.add_outputs(parser)
     return parser.parse_args()
 
 
