@@ -340,7 +340,7 @@ TEST(CarriedTest, LeftoverGoesThrough) {
   EXPECT_GT(MaxAbs(height), 0);
   EXPECT_TRUE(steps.value().equal(x.recovery().floor()));
   ExpectNear(steps.leftover(), height * x.leftover() / (x.recovery() - x.reference()), 1e-14);
-  // By its gradient, which is zero, nothing passes a step: all of it is leftover.
+  // Nothing passes a step by its gradient, which is zero: all of it is leftover.
   Policy gradient = Faithful();
   gradient.nonlinearity = Nonlinearity::kGradient;
   const Composition flat = x.floor(gradient);

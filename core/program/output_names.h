@@ -1,4 +1,4 @@
-// What the tensors of a model's result are called.
+// The names of the tensors of a model's result.
 #ifndef ADDEND_CORE_PROGRAM_OUTPUT_NAMES_H_
 #define ADDEND_CORE_PROGRAM_OUTPUT_NAMES_H_
 

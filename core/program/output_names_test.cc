@@ -35,7 +35,7 @@ TEST(OutputNamesTest, TensorsWithoutNamesAreNumbered) {
 
 TEST(OutputNamesTest, DictionariesNameByPlace) {
   EXPECT_THAT(OutputNames(c10::IValue(DictOf({"logits", "aux"}))), ElementsAre("output.logits", "output.aux"));
-  // What is beside a dictionary is named by its place, too, and what has no tensor counts as a place.
+  // A tensor beside a dictionary is named by its place, too, and an element without a tensor counts as a place.
   EXPECT_THAT(OutputNames(TupleOf({Zero(), c10::IValue(), DictOf({"past"})})),
               ElementsAre("output.0", "output.2.past"));
   c10::Dict<int64_t, Tensor> numbered;

@@ -55,8 +55,8 @@ class LiveProgram : public LiveRun {
   // them. Throws the first error of the recording, if there was one, and NotFound for a tensor whose memory no operator
   // has met.
   Recording Finish(const c10::IValue& output);
-  // The same for the outputs that were added, as NamedResult puts them together. Throws InvalidArgument where there are
-  // none.
+  // Finishes with the outputs that were added, as NamedResult puts them together. Throws InvalidArgument where there
+  // are none.
   Recording Finish();
 
  private:

@@ -183,7 +183,7 @@ class ModuleOutputsTest(unittest.TestCase):
                 for k in range(2):
                     torch.testing.assert_close(results["inner@%d" % k].value.torch(), want[k])
                     torch.testing.assert_close(results["inner@%d" % k].recovery.torch(), want[k])
-                # What is explained, and where a split begins, is one tensor.
+                # One tensor is explained, and at one a split begins.
                 for ask in (
                     lambda: model.explain(addend.Input(X, dims=1, baseline=0.25), targets="0,0,1", at="inner@*"),
                     lambda: model.explain(X, inside=addend.Inside("inner@*", dims=2), targets="0,1,2"),

@@ -1,4 +1,4 @@
-"""What a model returns by name is called so wherever the model comes from: live, from files, as a program."""
+"""Results that a model returns by name are called so wherever the model comes from: live, from files, as a program."""
 
 import os
 import tempfile

@@ -59,7 +59,7 @@ public final class Results extends NativeObject {
   }
 
   /**
-   * What the results are called: {@code output}, {@code output.1}, or {@code output.logits} of a dictionary, and the
+   * The names of the results: {@code output}, {@code output.1}, or {@code output.logits} of a dictionary, and the
    * probes' selectors.
    *
    * @return one name for each result, empty where there is none
