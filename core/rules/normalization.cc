@@ -181,12 +181,11 @@ at::Tensor TransposedStatistics(const Normalizer& n, const at::Tensor& mean, con
   return sum;
 }
 
-// The map of a normalizer from the rows of the input, in groups of adjacent elements; `scale`, where defined,
+// The map of a normalizer from the rows of the input, in groups of `size` adjacent elements; `scale`, where defined,
 // multiplies the result (broadcast to it).
-RuleResult LinearByGroups(const RuleCall& call, const Normalizer& n, const at::Tensor& scale = {}) {
+RuleResult LinearByGroups(const RuleCall& call, const Normalizer& n, int64_t size, const at::Tensor& scale = {}) {
   const at::DimVector sizes(call.Require("input").value.sizes());
   const int64_t groups = n.inverse.numel();
-  const int64_t size = groups == 0 ? 0 : call.Require("input").value.numel() / groups;
   return LinearIn(
       call, Kind::kRewrite, "input",
       [=](const at::Tensor& rows) {
@@ -204,7 +203,7 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
                      const at::Tensor& scale) {
   const Sharing sharing = SharingOf(*call.policy);
   const Normalizer n = MakeNormalizer(call.Require("input"), size, eps, sharing, weight);
-  RuleResult result = LinearByGroups(call, n, scale);
+  RuleResult result = LinearByGroups(call, n, size, scale);
   result.exact = sharing != Sharing::kFrozen;
   if (result.exact) result.inner_terms = InnerTerms(n, call.Require("input"), weight.defined() ? weight : scale);
   return result;
@@ -647,14 +646,15 @@ RuleResult InstanceNorm(const RuleCall& call) {
   const at::Tensor scale = ValueOrNone(call, "weight");
   const Sharing sharing = SharingOf(*call.policy);
   const double eps = call.Double("eps", 1e-5);
-  Normalizer n = MakeNormalizer(input, input.value.numel() / groups, eps, sharing, /*weight=*/at::Tensor());
+  const int64_t size = input.value.numel() / groups;
+  Normalizer n = MakeNormalizer(input, size, eps, sharing, /*weight=*/at::Tensor());
   TakeSlopes(call.policy->nonlinearity, input.value, eps, &n);
   if (scale.defined()) {
     const at::Tensor by_group = scale.expand({input.value.size(0), channels}).reshape({groups, 1});
     n.inverse = n.inverse * by_group;
     if (n.bend.defined()) n.bend = n.bend * by_group;
   }
-  RuleResult result = LinearByGroups(call, n);
+  RuleResult result = LinearByGroups(call, n, size);
   result.exact = sharing != Sharing::kFrozen && call.policy->nonlinearity == Nonlinearity::kPath;
   if (sharing != Sharing::kFrozen) result.inner_terms = InnerTerms(n, input, scale);
   return result;
