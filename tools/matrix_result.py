@@ -34,12 +34,13 @@ def package(name):
     return first_number("dpkg-query", "-W", "-f", "${Version}", name)
 
 
-def versions():
+def versions(torch):
+    """By name, the version of what a run used. `torch`: that of PyTorch from PyPI, or empty."""
     return {
-        "libtorch": package("libtorch-dev"),
+        "libtorch": torch or package("libtorch-dev"),
         "gcc": first_number("g++", "-dumpfullversion"),
         "bazel": package("bazel-bootstrap"),
-        "python": first_number("/usr/bin/python3", "--version"),
+        "python": first_number(os.environ.get("ADDEND_PYTHON") or "/usr/bin/python3", "--version"),
         "java": first_number("javac", "-version"),
         "dotnet": first_number("dotnet", "--version"),
         "swig": first_number("swig", "-version"),
@@ -54,6 +55,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--release", required=True)
     parser.add_argument("--mode", required=True)
+    parser.add_argument("--torch", default="", help="the version of PyTorch from PyPI; without it, the one of Debian")
     parser.add_argument("--commit", required=True)
     parser.add_argument("--seconds", type=int, required=True)
     options = parser.parse_args()
@@ -73,7 +75,7 @@ def main():
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "commit": options.commit,
         "seconds": options.seconds,
-        "versions": versions(),
+        "versions": versions(options.torch),
         **counts_as_json(sum(targets.values(), count_tests.NONE)),
         "folders": {name: counts_as_json(counts) for name, counts in sorted(folders.items())},
         "failed_targets": {label: counts_as_json(c) for label, c in sorted(targets.items()) if c.failed},
