@@ -627,13 +627,14 @@ class Decoder {
   void Sizes() {
     for (const Json& json : Array(json_, "free", "the file")) {
       FreeDimension dimension;
-      Only(json, "free", {"input", "dim", "like", "least", "most"});
+      Only(json, "free", {"input", "dim", "like", "least", "most", "step"});
       Dimension(json, "free", "", &dimension.input, &dimension.dim);
       const auto before = static_cast<int64_t>(program_.free.size()) - 1;
       dimension.like = static_cast<int>(Integer(json, "like", "free", -1, before));
       if (json.contains("least") || json.contains("most")) {
         dimension.least = Integer(json, "least", "free", 0, FreeDimension::kAnySize);
         dimension.most = Integer(json, "most", "free", dimension.least, FreeDimension::kAnySize);
+        if (json.contains("step")) dimension.step = Integer(json, "step", "free", 1, FreeDimension::kAnySize);
       }
       program_.free.push_back(dimension);
     }

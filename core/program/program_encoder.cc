@@ -175,6 +175,7 @@ Json Encode(const FreeDimension& dimension) {
   if (dimension.Limited()) {
     json["least"] = dimension.least;
     json["most"] = dimension.most;
+    if (dimension.step > 1) json["step"] = dimension.step;
   }
   return json;
 }

@@ -74,7 +74,8 @@ std::string DescribeDimension(const RecordedProgram& program, int input, int dim
 }
 
 std::string DescribeLimits(const FreeDimension& dimension) {
-  return absl::StrCat("sizes from ", dimension.least, " to ", dimension.most, " were tried");
+  const std::string apart = dimension.step > 1 ? absl::StrCat(", ", dimension.step, " apart,") : "";
+  return absl::StrCat("sizes from ", dimension.least, " to ", dimension.most, apart, " were tried");
 }
 
 std::string DescribeValue(const RecordedValue& value) { return TensorText(value.dtype, value.geometry.sizes); }

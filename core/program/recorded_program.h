@@ -169,9 +169,13 @@ struct FreeDimension {
   // Programs that were saved by older versions have no limits.
   int64_t least = 0;
   int64_t most = kAnySize;
+  // Of sizes between, those that are `least` plus a multiple of it: where only multiples of seven were tried, a model
+  // that pads to seven did nothing else. Programs that were saved by older versions have all.
+  int64_t step = 1;
   static constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 
   bool Limited() const { return least > 0 || most != kAnySize; }
+  bool Has(int64_t size) const { return size >= least && size <= most && (size - least) % step == 0; }
 };
 
 struct RecordedProgram {
@@ -200,7 +204,7 @@ std::string DescribeCall(const RecordedProgram& program, int call);
 std::string DescribeValue(const RecordedValue& value);
 // "dimension 0 of x".
 std::string DescribeDimension(const RecordedProgram& program, int input, int dim);
-// "sizes from 1 to 9 were tried": what the limits of a free dimension are.
+// "sizes from 1 to 9 were tried", "sizes from 4 to 12, 4 apart, were tried": what the limits of a free dimension are.
 std::string DescribeLimits(const FreeDimension& dimension);
 // The number of the value of that name. Throws NotFound.
 int FindValue(const RecordedProgram& program, const std::string& name);

@@ -219,7 +219,7 @@ class Replay::Execution {
       return DescribeDimension(program_, dimension.input, dimension.dim);
     };
     for (const FreeDimension& dimension : program_.free) {
-      if (size(dimension) < dimension.least || size(dimension) > dimension.most) {
+      if (!dimension.Has(size(dimension))) {
         complaints.push_back(absl::StrCat(name(dimension), " is ", size(dimension), ", but ", DescribeLimits(dimension),
                                           "; record with an example of this size too"));
       }

@@ -41,6 +41,7 @@ Json SummaryRecord(const RecordedProgram& program) {
     if (!dimension.Limited()) continue;
     free.back()["least"] = dimension.least;
     free.back()["most"] = dimension.most;
+    if (dimension.step > 1) free.back()["step"] = dimension.step;
   }
   return record;
 }

@@ -538,6 +538,12 @@ class Exporter {
                                            "; record with an example of this size too, and export again");
     StopIf(Insert("aten::lt", {size, Constant(dimension.least)}, type), tried, size);
     StopIf(Insert("aten::gt", {size, Constant(dimension.most)}, type), tried, size);
+    if (dimension.step == 1) return;
+    const auto number = [&](const char* name, jit::Value* a, int64_t b) {
+      return Insert(name, {a, Constant(b)}, c10::IntType::get());
+    };
+    jit::Value* rest = number("aten::remainder", number("aten::sub", size, dimension.least), dimension.step);
+    StopIf(Differs(rest, Constant(int64_t{0})), tried, size);
   }
 
   jit::Value* SizeOf(const FreeDimension& dimension) {

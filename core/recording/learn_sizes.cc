@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -62,6 +63,13 @@ at::Tensor OfSize(const at::Tensor& tensor, int64_t dim, int64_t size) {
                              at::arange(size, tensor.options().dtype(at::kLong).requires_grad(false)).remainder(own));
 }
 
+// What all differences of sizes are multiples of; 1 where there are none.
+int64_t StepOf(const std::vector<int64_t>& sizes) {
+  int64_t step = 0;
+  for (const int64_t size : sizes) step = std::gcd(step, size - sizes[0]);
+  return std::max<int64_t>(step, 1);
+}
+
 class Learner {
  public:
   Learner(const RecordExample& record, std::vector<Inputs> examples)
@@ -78,6 +86,7 @@ class Learner {
     }
     FindFree();
     for (size_t f = 0; f < free_.size(); ++f) AddThirdSize(f);
+    for (FreeDimension& dimension : free_) dimension.step = StepOf(SizesOf(TensorOf(dimension.input), dimension.dim));
     Align();
     const RecordedProgram& base = *runs_[0].program;
     for (size_t r = 1; r < runs_.size(); ++r) RequireSame(*runs_[r].program);
@@ -87,6 +96,7 @@ class Learner {
     for (size_t c = 0; c < base.calls.size(); ++c) Fit(static_cast<int>(c), program->sizes);
     Recording recording = runs_[0];
     recording.program = program;
+    Repeat();
     Verify(recording);
     return recording;
   }
@@ -397,6 +407,42 @@ class Learner {
     relations.push_back(fits[0]);
   }
 
+  // A number that differs between two runs of one size is no function of sizes, however well it rises with the
+  // examples: a model that counts its calls has such numbers.
+  void Repeat() {
+    random_.Restore();
+    RecordedProgram again = *record_(Copies(examples_[0]), 0).program;
+    RecordedProgram first = *runs_[0].program;
+    addend::Align({&first, &again});
+    // Of one size, but aligned with those of others: what they read is compared as between sizes.
+    if (const auto difference = FirstDifference(first, again, /*sizes=*/false)) {
+      RefuseCounter(difference->call, difference->text);
+    }
+    for (size_t c = 0; c < first.calls.size(); ++c) {
+      for (size_t a = 0; a < first.calls[c].arguments.size(); ++a) {
+        if (SamePlain(first.calls[c].arguments[a], again.calls[c].arguments[a])) continue;
+        RefuseCounter(static_cast<int>(c), absl::StrCat("the argument ", Name(first.calls[c], a), " is another"));
+      }
+    }
+    for (size_t s = 0; s < first.storages.size(); ++s) {
+      const RecordedStorage& storage = first.storages[s];
+      if (storage.kind != ValueKind::kConstant || !storage.initial.defined() || storage.initial.is_meta()) continue;
+      const int like = StorageLike(first, static_cast<int>(s), again);
+      const at::Tensor found = like < 0 ? at::Tensor() : again.storages[like].initial;
+      const bool same = found.defined() && found.scalar_type() == storage.initial.scalar_type() &&
+                        found.sizes() == storage.initial.sizes() &&
+                        found.allclose(storage.initial, 0, 0, /*equal_nan=*/true);
+      if (same) continue;
+      RefuseCounter(FirstReader(storage.value),
+                    absl::StrCat("the constant ", first.values[storage.value].name, " is another"));
+    }
+  }
+
+  [[noreturn]] void RefuseCounter(int call, const std::string& what) const {
+    Refuse(call, absl::StrCat(what, " when the model runs for the first example once more, so that it follows no size; ",
+                              "a model that counts its calls is like that"));
+  }
+
   void Verify(const Recording& recording) {
     const Replay replay(recording.program);
     for (size_t r = 0; r < runs_.size(); ++r) {
@@ -452,19 +498,7 @@ class Deriver {
   // The dimensions that may have other sizes are those that have them in the examples.
   Recording Extend() {
     const std::vector<Group> given = GivenGroups();
-    for (const bool far : {true, false}) {
-      for (const int64_t small : {1, 2, 0}) {  // 0: none
-        std::vector<Group> groups = given;
-        bool more = false;
-        for (Group& group : groups) {
-          if (far) group.sizes.push_back(FarOf(group.most));
-          if (small > 0 && small < group.least) group.sizes.push_back(small);
-          more |= !group.sizes.empty();
-        }
-        if (!more) continue;
-        if (const auto learned = Learned(groups)) return *learned;
-      }
-    }
+    if (const auto learned = Extended(given, /*between=*/true)) return *learned;
     // Quotients take more sizes; nothing else is learned by them.
     for (const int64_t neighbours : kNeighbours) {
       if (!unfit_) break;
@@ -472,6 +506,7 @@ class Deriver {
       for (Group& group : groups) AddNeighbours(group.most, neighbours, group.sizes);
       if (const auto learned = Learned(groups)) return *learned;
     }
+    if (const auto learned = Extended(given, /*between=*/false)) return *learned;
     return Learner(record_, examples_).Learn();
   }
 
@@ -490,7 +525,34 @@ class Deriver {
     std::vector<int64_t> sizes;
     int64_t least = 0;  // of the examples
     int64_t most = 0;
+    std::vector<int64_t> given;  // all of those
   };
+
+  // What is learned with smaller and larger sizes than the given ones. `between`: where all of them leave the same
+  // remainder, with neighbours too, on both sides of one: a model that pads to a multiple of a window does nothing at
+  // multiples. Without: only what has such sizes.
+  std::optional<Recording> Extended(const std::vector<Group>& given, bool between) {
+    for (const bool far : {true, false}) {
+      for (const int64_t small : {1, 2, 0}) {  // 0: none
+        std::vector<Group> groups = given;
+        bool more = false;
+        bool apart = false;
+        for (Group& group : groups) {
+          if (far) group.sizes.push_back(FarOf(group.most));
+          if (small > 0 && small < group.least) group.sizes.push_back(small);
+          more |= !group.sizes.empty();
+          std::vector<int64_t> sizes = group.given;
+          sizes.insert(sizes.end(), group.sizes.begin(), group.sizes.end());
+          if (StepOf(sizes) == 1) continue;
+          apart = true;
+          if (between) group.sizes.insert(group.sizes.end(), {group.most + 1, group.most - 1});
+        }
+        if (between ? !more && !apart : !more || !apart) continue;
+        if (auto learned = Learned(groups)) return learned;
+      }
+    }
+    return std::nullopt;
+  }
 
   // How far a program goes beyond what is given.
   static int64_t FarOf(int64_t size) { return std::max<int64_t>(2 * size, 9); }
@@ -514,6 +576,7 @@ class Deriver {
         const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
         if (*least == *most) continue;
         Group& group = groups[sizes];
+        group.given = sizes;
         group.dimensions.emplace_back(t, d);
         group.least = *least;
         group.most = *most;

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
 #include "core/program/program_file.h"
@@ -183,6 +184,63 @@ TEST(LearnSizes, DerivesInputsThatChangeTogether) {
     EXPECT_TRUE(at::equal(replay.Run(given).output.toTensor(), expected)) << time;
   }
   EXPECT_THAT(MessageOf([&] { replay.Run({Random({2, 5, 4}, 1), Random({5, 4}, 1)}); }), HasSubstr("as large as"));
+}
+
+// A model that pads to a multiple of a window pads nothing at multiples: sizes in between are refused, unless they were
+// shown to be the same, also by a program that was saved.
+TEST(LearnSizes, HoldsForTheRemainderThatWasTried) {
+  const auto padded = [](int64_t window) -> Function {
+    return [window](const std::vector<Tensor>& in) {
+      const int64_t time = in[0].size(1);
+      const Tensor whole = at::constant_pad_nd(in[0], {0, 0, 0, (window - time % window) % window});
+      return whole.unfold(1, window, window).mean(-1);
+    };
+  };
+  struct Case {
+    int64_t window;
+    std::vector<int64_t> times;
+  };
+  for (const Case& own : std::vector<Case>{{2, {4, 6}}, {2, {4, 8}}, {4, {8, 12}}, {4, {8, 16, 24}}, {7, {14, 28}}}) {
+    SCOPED_TRACE(testing::Message() << own.window << ", " << testing::PrintToString(own.times));
+    std::vector<std::vector<c10::IValue>> examples;
+    for (const int64_t time : own.times) examples.push_back(Example(2, time));
+    const Function model = padded(own.window);
+    const auto program = RecordSizes(*FromFunction(model), examples).program;
+    EXPECT_EQ(program->free[0].step % own.window, 0);
+    const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*program), "p"));
+    for (const auto& one : {program, loaded}) {
+      std::vector<std::pair<int64_t, int64_t>> sizes;
+      for (int64_t time = 1; time < 2 * own.times.back(); ++time) sizes.emplace_back(2, time);
+      const std::string judged = Judged(one, model, sizes);
+      for (const int64_t time : own.times) EXPECT_EQ(judged[static_cast<size_t>(time - 1)], 'r');
+    }
+    const std::string message = MessageOf([&] { Replay(loaded).Run(Example(2, own.times[0] + 1)); });
+    EXPECT_THAT(message, HasSubstr(absl::StrCat(", ", program->free[0].step, " apart, were tried")));
+    EXPECT_THAT(message, HasSubstr("record with an example of this size too"));
+  }
+  // Neighbours show that nothing is special about multiples, also where the model does something else at one.
+  const Function alone = [](const std::vector<Tensor>& in) { return in[0].size(1) == 1 ? in[0].sin() : Sequence(in); };
+  const auto whole = RecordSizes(*FromFunction(alone), {Example(2, 4), Example(2, 8)}).program;
+  EXPECT_EQ(whole->free[0].step, 1);
+  EXPECT_EQ(Judged(whole, alone, {{2, 1}, {2, 2}, {2, 5}, {2, 7}, {2, 11}}), "-rrrr");
+}
+
+// A number that rises with each call is on a line with sizes that do, and follows them not at all.
+TEST(LearnSizes, RefusesCountersOfCalls) {
+  int64_t calls = 0;
+  const std::vector<Function> models = {
+      [&](const std::vector<Tensor>& in) { return at::cat({in[0].sum().view({1}), at::ones({++calls}, at::kDouble)}); },
+      [&](const std::vector<Tensor>& in) { return in[0] * at::tensor({static_cast<double>(++calls)}, at::kDouble); },
+      [&](const std::vector<Tensor>& in) { return in[0].narrow(0, 0, 1) * at::arange(++calls).sum() * in[0].size(0); },
+  };
+  for (const Function& model : models) {
+    calls = 0;
+    EXPECT_THAT(WhyNot(model, {Example(1, 4), Example(2, 4), Example(3, 4)}), HasSubstr("other sizes cannot be learned"));
+    calls = 0;
+    EXPECT_TRUE(RecordSizes(*FromFunction(model), {Example(1, 4)}).program->free.empty());
+  }
+  calls = 0;
+  EXPECT_THAT(WhyNot(models[0], {Example(1, 4), Example(2, 4), Example(3, 4)}), HasSubstr("a model that counts its calls"));
 }
 
 TEST(LearnSizes, EndsWhereItIsCancelled) {

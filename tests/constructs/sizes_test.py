@@ -4,6 +4,7 @@ The oracle is the model itself. Forms are what models do with sizes; each is rec
 is replayed, saved, exported and asked as a model at sizes that were not recorded.
 """
 
+import itertools
 import os
 import tempfile
 import unittest
@@ -325,6 +326,116 @@ class TwoExamplesTest(unittest.TestCase):
             program = addend.compile(layer).record(rows(first), others=[rows(second)])
             with torch.no_grad():
                 torch.testing.assert_close(tensor_of(program.replay(rows(7))), layer(rows(7)))
+
+
+def padded(window):
+    """Means of windows, behind padding to a multiple of one, as models of shifted windows do."""
+
+    def means(x):
+        whole = functional.pad(x, (0, (window - x.shape[-1] % window) % window))
+        return whole.unfold(-1, window, window).mean(-1)
+
+    return means
+
+
+def even(x):
+    whole = functional.pad(x, (0, x.shape[-1] % 2))
+    return whole.sum(-1) / 2 + whole[..., -1]
+
+
+class WindowsTest(unittest.TestCase):
+    """Sizes that are all multiples of a window say nothing about those in between."""
+
+    def test_sizes_between_multiples_are_right_or_refused(self):
+        torch.manual_seed(0)
+        cases = [("window %d" % k, padded(k), k * 2, o) for k in (2, 4, 7) for o in ((3 * k,), (4 * k,), (4 * k, 6 * k))]
+        cases += [("even", even, 4, (6,)), ("even", even, 4, (8, 12)), ("even, from odd", even, 5, (7, 9))]
+        for name, model, first, others in cases:
+            with self.subTest(name, first=first, others=others), tempfile.TemporaryDirectory() as folder:
+                x = torch.randn(2, 3, first)
+                program = addend.compile(model).record(x, others=[torch.randn(2, 3, size) for size in others])
+                path = os.path.join(folder, "p")
+                program.save(path)
+                runs = {"replayed": program.replay, "saved": addend.Program.load(path).replay}
+                program.export_torchscript(path + ".pt")
+                runs["exported"] = torch.jit.load(path + ".pt")
+                for way, run in runs.items():
+                    ran = set()
+                    for size in range(1, 3 * others[-1]):
+                        given = torch.randn(2, 3, size)
+                        try:
+                            found = tensor_of(run(given))
+                        except (addend.Error, torch.jit.Error) as error:
+                            self.assertIn("were tried", str(error))
+                            continue
+                        torch.testing.assert_close(found, model(given), msg="%s at %d" % (way, size))
+                        ran.add(size)
+                    self.assertLessEqual({first, *others}, ran)
+
+    def test_what_is_the_same_at_neighbours_has_all_sizes(self):
+        layer = nn.Linear(4, 2)
+        program = addend.compile(layer).record(rows(4), others=[rows(8), rows(12)])
+        with torch.no_grad():
+            for size in (4, 5, 6, 7, 9, 11):
+                torch.testing.assert_close(tensor_of(program.replay(rows(size))), layer(rows(size)))
+
+
+class Counting(nn.Module):
+    """Scales by how often it was called, as its own code knows."""
+
+    def __init__(self, count):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(4, 3)
+        self.count = count
+
+    def forward(self, x):
+        return self.layer(x) * self.count()
+
+
+def counted_by_closure():
+    calls = [0]
+
+    def count():
+        calls[0] += 1
+        return calls[0]
+
+    return count
+
+
+def counted_in_elements():
+    count = counted_by_closure()
+    return lambda: torch.arange(count()).sum()
+
+
+def counted_by_iterator():
+    count = itertools.count(1)
+    return lambda: float(next(count))
+
+
+COUNTERS = {
+    "an iterator": counted_by_iterator,
+    "a closure": counted_by_closure,
+    "elements": counted_in_elements,
+    "a part of the rows": lambda: (lambda count: lambda: 1 + 0.5 * count())(counted_by_closure()),
+}
+
+
+class CountersTest(unittest.TestCase):
+    """A number that rises with each example as sizes do is no function of sizes."""
+
+    def test_they_are_no_sizes(self):
+        for name, make in COUNTERS.items():
+            with self.subTest(name), self.assertRaisesRegex(addend.Error, "other sizes cannot be learned"):
+                addend.compile(Counting(make())).record(rows(1), others=[rows(2), rows(3)])
+            for learn in (False, True):
+                with self.subTest(name, learn=learn):
+                    model = Counting(make())
+                    program = addend.compile(model).record(rows(1), learn_sizes=learn)
+                    self.assertEqual(program.summary["free"], [])
+                    for size in (2, 3):
+                        with self.assertRaises(addend.Error):
+                            program.replay(rows(size))
 
 
 def tensor_of(results):
