@@ -411,7 +411,7 @@ Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& values, co
     return sized->Attribute(values, options);
   }();
   if (parts_->model == nullptr) return attribution;
-  for (const std::string& note : parts_->model->Notes()) attribution.report.notes.push_back(note);
+  AddModelNotes(parts_->model->Notes(), attribution.report);
   return attribution;
 }
 

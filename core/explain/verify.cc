@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/notes.h"
 #include "core/explain/same_run.h"
+#include "core/program/differentiation.h"
 
 namespace addend {
 
@@ -31,7 +33,21 @@ void JudgeReference(const Linearization& linearization, Report& report) {
   if (!guards.empty()) {
     return set("unknown", "the model reads numbers that are others on the baseline: " + FirstPositions(guards));
   }
+  if (!trace.saved.empty()) {
+    return set("unknown", absl::StrCat(kReadsSaved, FirstPositions(trace.saved),
+                                       "; on the baseline they may be others"));
+  }
   set("yes", "");
+}
+
+void AddModelNotes(const std::vector<std::string>& notes, Report& report) {
+  for (const std::string& note : notes) {
+    report.notes.push_back(note);
+    const bool verified = report.reference_error.has_value() || report.reference_is_model_on_baseline != "yes";
+    if (verified || !absl::StartsWith(note, kReadsSaved)) continue;
+    report.reference_is_model_on_baseline = "unknown";
+    report.reference_reason = note;
+  }
 }
 
 void RefuseInside() {

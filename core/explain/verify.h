@@ -22,6 +22,11 @@ namespace addend {
 // shows.
 void JudgeReference(const Linearization& linearization, Report& report);
 
+// Adds what the model says of itself (Model::Notes) to a report that is filled otherwise. Where that is that gradients
+// read what only the recorded run had, nobody knows whether the reference is the model on the baseline, unless it was
+// verified.
+void AddModelNotes(const std::vector<std::string>& notes, Report& report);
+
 // Throws InvalidArgument: of a split that starts inside the model no argument can hold the baseline.
 [[noreturn]] void RefuseInside();
 

@@ -196,7 +196,32 @@ class Derivatives(Sums):
                 program = compiled.record(value)
                 self.assertIn(TOLD, " ".join(program.replay(value).notes))
                 asked = addend.Input(value, dims=-1, baseline=numbers(3, 4, seed=4))
-                self.assertIn(TOLD, " ".join(program.model().decompose(asked).notes))
+                recorded = program.model().decompose(asked)
+                self.assertIn(TOLD, " ".join(recorded.notes))
+                plan = compiled.plan(asked, targets=["0"])
+                for results in (
+                    compiled.decompose(asked),
+                    compiled.explain(asked, targets=["0"])[0],
+                    plan.attribute(value),
+                    recorded,
+                    program.model().explain(asked, targets=["0"])[0],
+                ):
+                    self.assertEqual(results.report["reference_is_model_on_baseline"], "unknown")
+                    self.assertIn("saved for it", results.report["reference_reason"])
+                self.assertEqual(compared.report["reference_is_model_on_baseline"], "no")
+
+    @of("gradients of layers")
+    def test_a_reference_that_may_be_wrong_is_not_that_of_the_model(self):
+        """Wherever the note stands and nothing was verified, the report does not know, as for a gated cell."""
+        torch.manual_seed(2)
+        model, value = of_recurrent(nn.GRU(4, 3, batch_first=True)), numbers(3, 2, 4)
+        compiled = addend.compile(model, preset="faithful")
+        asked = addend.Input(value, dims=-1, baseline=0.3)
+        for results in (compiled.decompose(asked), compiled.explain(asked, targets="0,0,0")[0]):
+            said = TOLD in " ".join(results.notes)
+            off = (compiled.decompose(asked)[0].reference.torch() - model(torch.full_like(value, 0.3)).detach()).abs().max()
+            self.assertEqual(said, float(off) > 1e-9)
+            self.assertEqual(results.report["reference_is_model_on_baseline"], "unknown" if said else "yes")
 
     @of("gradients of layers")
     def test_gradients_without_a_rule_are_refused_with_advice(self):
