@@ -27,10 +27,11 @@ class Composition;
 
 // What a composition knows about the operator that gave it.
 struct Origin {
-  at::Tensor value;    // what the operator computed, in its dtype; undefined: the recovery stands for it
-  uint32_t marks = 0;  // bits of Freeze (policy.h): where the value comes from
-  int64_t depth = 0;   // how many operators led to it: their rounding errors add up
-  bool plain = false;  // nothing of any input reaches it: the components are zero, the reference is the value
+  at::Tensor value;     // what the operator computed, in its dtype; undefined: the recovery stands for it
+  uint32_t marks = 0;   // bits of Freeze (policy.h): where the value comes from
+  int64_t depth = 0;    // how many operators led to it: their rounding errors add up
+  bool single = false;  // rounded as single precision is somewhere on the way, whatever the dtype
+  bool plain = false;   // nothing of any input reaches it: the components are zero, the reference is the value
 };
 
 // A tensor, a composition, or nothing: an argument that may be either.

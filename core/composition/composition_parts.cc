@@ -91,6 +91,7 @@ Composition Composition::Replace(const at::Tensor& components, const at::Tensor&
   Origin origin;
   origin.marks = origin_.marks;
   origin.depth = origin_.depth;
+  origin.single = origin_.single;
   return FromOperator(components, reference, leftover, std::move(origin));
 }
 
@@ -189,6 +190,7 @@ Composition c_cat(const std::vector<Composition>& compositions, bool sum_residua
     components.push_back(own.components());
     origin.marks &= own.origin().marks;
     origin.depth = std::max(origin.depth, own.origin().depth);
+    origin.single = origin.single || own.origin().single;
     if (i == 0) continue;
     reference = reference.add(own.reference());
     leftover = leftover.add(own.leftover());

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/read_json.h"
 #include "core/document/page_template.h"
+#include "core/explain/outcome.h"
 #include "core/explain/target_numbers.h"
 
 namespace addend {
@@ -292,7 +293,11 @@ Explanation Explain(const Composition& composition, const Target& target, const 
   const Report* report = explanation.run == nullptr ? nullptr : &explanation.run->report;
   explanation.targets.push_back(
       DescribeTarget(value, at, RunOf(explanation).classes, Contribute(value, composition, target, report)));
-  explanation.notes = NotesOfTarget(value, explanation.targets[0].numbers.target, InputsOf(RunOf(explanation)));
+  const Contributions& numbers = explanation.targets[0].numbers;
+  explanation.notes = NotesOfRecovery(at, {numbers}, report);
+  for (std::string& note : NotesOfTarget(value, numbers.target, InputsOf(RunOf(explanation)))) {
+    explanation.notes.push_back(std::move(note));
+  }
   return explanation;
 }
 

@@ -298,7 +298,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;
   // Where failures are absorbed, this changes the leftover.
-  const OutputScales scales(result.value);
+  const OutputScales scales(result.value, options.each_example);
   Outcome outcome = JudgeRecovery(swept.linearization, result.name, targets, scales, cotangent, adjoint);
 
   Given given = GivenTo(run, adjoint, count, together, options);
@@ -314,6 +314,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   at::ScalarType rounded = result.value.scalar_type();
   if (adjoint.single[0] && RealDtype(rounded) == at::kDouble) rounded = at::kFloat;
   for (Contributions& target : result.targets) {
+    target.single = adjoint.single[0];
     target.rounding = RoundingAllowance(target, rounded, result.report.operators, run.policy.tolerance);
     target.tolerance = RecoveryAllowance(target, rounded, result.report.operators, run.policy.tolerance);
   }
@@ -354,7 +355,7 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
   const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);
   Attribution attribution = AttributeRun(std::move(run), options);
   for (const std::string& note : shared) attribution.report.notes.push_back(note);
-  for (const std::string& note : own.Notes()) attribution.report.notes.push_back(note);
+  AddModelNotes(own.Notes(), attribution.report);
   return attribution;
 }
 

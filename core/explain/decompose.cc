@@ -61,6 +61,7 @@ Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
   origin.value = rows.value;
   origin.marks = marks;
   origin.depth = rows.depth;
+  origin.single = rows.single;
   origin.plain = !rows.decomposed;
   at::Tensor components = rows.components;
   at::Tensor leftover = rows.leftover;
@@ -140,7 +141,7 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);
   Decomposition decomposition = DecomposeRun(std::move(run), options);
   for (const std::string& note : shared) decomposition.report.notes.push_back(note);
-  for (const std::string& note : model_->Notes()) decomposition.report.notes.push_back(note);
+  AddModelNotes(model_->Notes(), decomposition.report);
   return decomposition;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -15,6 +16,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
@@ -163,8 +165,9 @@ struct Limits : RecoveryLimits {
   double eps;
 };
 
-// The sentence about a recovery that is off, but for what to do.
-std::string DescribeGap(const Linearization& linearization, const Judged& judged, const Gap& gap, bool far) {
+// The sentence about a recovery that is off, but for what to do. linearization: null where nobody knows where numbers
+// grew.
+std::string DescribeGap(const Linearization* linearization, const Judged& judged, const Gap& gap, bool far) {
   std::string what = absl::StrCat("the parts of ", judged.name, " differ from its value by ", Percent(gap.relative()),
                                   " of the largest in its row");
   if (gap.rows > 1) absl::StrAppend(&what, ", in ", gap.off, " of ", gap.rows, " rows");
@@ -180,7 +183,7 @@ std::string DescribeGap(const Linearization& linearization, const Judged& judged
                     least > 0 ? absl::StrCat(TwoDigits(most / least), " times ") : std::string("much more than "),
                     far ? "the value" : "the difference between value and reference",
                     ", and digits are lost in rounding numbers of that size",
-                    GrewMost(linearization, judged.growth, "; this"));
+                    linearization == nullptr ? "" : GrewMost(*linearization, judged.growth, "; this"));
   }
   return what;
 }
@@ -218,7 +221,7 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
   }
   const std::string remedies = Remedies(single, far);
   const auto what = [&] {
-    return absl::StrCat(DescribeGap(linearization, judged, gap, far),
+    return absl::StrCat(DescribeGap(&linearization, judged, gap, far),
                         own_rounding ? OwnRounding(linearization, probe, single) : "");
   };
   if (!gap.fails) {
@@ -335,6 +338,19 @@ Gap GapOf(const Linearization& linearization, const Probe& probe, const ProbeRow
   return worst;
 }
 
+// What the parts of a probe miss of its value, [*S]: as they add up in their own dtype or in double precision, which
+// are the two sums that readers make of them, whichever misses more.
+at::Tensor MissingEitherWay(const ProbeRows& rows, const at::Tensor& value) {
+  const at::ScalarType dtype = value.scalar_type();
+  const at::Tensor missing = value - (rows.components.sum(0) + rows.leftover + rows.reference.to(dtype));
+  const at::ScalarType wide = at::isComplexType(dtype) ? at::kComplexDouble : at::kDouble;
+  if (dtype == wide) return missing;
+  at::Tensor exact = value.to(wide) - rows.reference.to(wide) - rows.leftover.to(wide);
+  // One by one: they may be many.
+  for (int64_t c = 0; c < rows.components.size(0); ++c) exact -= rows.components.select(0, c).to(wide);
+  return at::where(exact.abs() > missing.abs(), exact.to(dtype), missing);
+}
+
 Sizes SizesOf(const ProbeRows& rows, const at::Tensor& infinite) {
   const auto finite = [&](const at::Tensor& t) { return infinite.defined() ? t.masked_fill(infinite, 0) : t; };
   const auto sum = [](const at::Tensor& t) { return MagnitudeOfEach(t.unsqueeze(0)).item<double>(); };
@@ -347,6 +363,13 @@ Sizes SizesOf(const ProbeRows& rows, const at::Tensor& infinite) {
   const at::Tensor reference = rows.reference.to(dtype);
   sizes.reference = sum(reference.masked_fill(at::isfinite(reference).logical_not_(), 0));
   sizes.move = sum(FiniteMove(rows.value.to(dtype), reference));
+  return sizes;
+}
+
+Sizes SizesOf(const Contributions& target) {
+  Sizes sizes = {0, std::abs(target.leftover), std::abs(target.reference), std::abs(target.value - target.reference),
+                 std::abs(target.value)};
+  for (const double part : target.contributions) sizes.components += std::abs(part);
   return sizes;
 }
 
@@ -415,7 +438,7 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
     }
     // A failure that an operator's check has reported is not reported again.
     if (policy.check == Check::kOff || (!sweep.failures.empty() && policy.on_failure != OnFailure::kAbsorb)) continue;
-    at::Tensor missing = value - (rows.components.sum(0) + rows.leftover + rows.reference.to(dtype));
+    at::Tensor missing = MissingEitherWay(rows, value);
     if (infinite.defined()) missing = missing.masked_fill(infinite, 0);
     const Gap gap = GapOf(linearization, linearization.probes[p], rows, missing, value);
     if (gap.relative() > Limits(linearization, rows.single).told) told.push_back({p, judged, gap, missing, infinite});
@@ -514,6 +537,8 @@ void JudgeExamples(const Linearization& linearization, const std::string& name,
     const Contributions& target = targets[t];
     Gap gap;
     gap.scale = target.scale > 0 ? target.scale : target.mass;
+    // Other examples are no scale of a row of zeros, which has the size of what cancels in it.
+    if (scales.IsOfZeros(target.target)) gap.scale = std::min(gap.scale, target.mass);
     if (!std::isfinite(target.value) || !(gap.scale > 0)) continue;
     const bool known = left[t / together] == 0 && target.target.quantity == Target::Quantity::kElement;
     // A guess is told, and fails nothing.
@@ -533,9 +558,7 @@ void JudgeExamples(const Linearization& linearization, const std::string& name,
   Judged judged;
   judged.name = name;
   judged.call = MakerOf(*linearization.trace, linearization.probes[0]);
-  judged.sizes = {0, std::abs(target.leftover), std::abs(target.reference), std::abs(target.value - target.reference),
-                  std::abs(target.value)};
-  for (const double part : target.contributions) judged.sizes.components += std::abs(part);
+  judged.sizes = SizesOf(target);
   const auto row = [&] { return cotangent.narrow(0, static_cast<int64_t>(which / together), 1); };
   // The model's own rounding is known where the recovery of all together was told.
   TellGap(linearization, judged, worst, single, 0, row, /*own_rounding=*/outcome.notes.empty(), outcome);
@@ -567,6 +590,42 @@ void JudgeTargets(const Linearization& linearization, const std::string& name,
   if (sizes.LeftoverShare() > kMuchLeftover) {
     NoteLeftover(linearization.policy, name, sizes.LeftoverShare(), outcome);
   }
+}
+
+std::vector<std::string> NotesOfRecovery(const std::string& at, const std::vector<Contributions>& targets,
+                                         const Report* report) {
+  const Policy policy = report == nullptr ? Policy() : report->policy;
+  if (policy.check == Check::kOff) return {};
+  if (report != nullptr && !report->failures.empty() && policy.on_failure != OnFailure::kAbsorb) return {};
+  const std::string of_output = at.empty() ? "the parts of output" : absl::StrCat("the parts of ", at, " ");
+  const auto known = [&](const Contributions& target) {
+    if (report == nullptr || target.target.quantity != Target::Quantity::kElement) return false;
+    return std::any_of(report->notes.begin(), report->notes.end(), [&](const std::string& note) {
+      return SpoilsNumbers(note) && absl::StrContains(note, of_output);
+    });
+  };
+  const Contributions* worst = nullptr;
+  double most = 0;
+  for (const Contributions& target : targets) {
+    if (!std::isfinite(target.value) || known(target)) continue;
+    const double off = std::abs(target.recovery - target.value);
+    double scale = target.scale;
+    if (scale == 0) scale = std::max(target.mass, off);
+    const RecoveryLimits limits = RecoveryLimitsOf(target.single, policy.tolerance);
+    const bool said = off > limits.told * scale && !(off > limits.failed * scale && policy.on_failure == OnFailure::kIgnore);
+    if (!said || off / scale <= most) continue;
+    most = off / scale;
+    worst = &target;
+  }
+  if (worst == nullptr) return {};
+  Judged judged;
+  judged.name = absl::StrCat(at.empty() ? "output" : at, " at ", TargetText(worst->target));
+  judged.sizes = SizesOf(*worst);
+  Gap gap;
+  gap.size = most;
+  const bool far = judged.sizes.value < judged.sizes.move;
+  return {absl::StrCat("recovery is off: ", DescribeGap(nullptr, judged, gap, far),
+                       ". What helps: ", Remedies(worst->single, far))};
 }
 
 void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Linearization& linearization,

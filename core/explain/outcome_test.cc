@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
@@ -16,6 +18,7 @@
 #include "core/explain/decompose_testing.h"
 #include "core/explain/output_scales.h"
 #include "core/explain/several_baselines.h"
+#include "core/explain/target_numbers.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/small_models.h"
 
@@ -86,9 +89,15 @@ TEST(OutputScales, AreThoseOfRows) {
   EXPECT_EQ(table.Of(At({2, 0})), 20) << "a row of zeros has the scale of the whole output";
   EXPECT_EQ(table.Of(At({0, 0}, {1, 0})), 20);
   EXPECT_EQ(table.whole(), 20);
-  // Numbers of their own, as a regression gives one for each row, have no rows.
-  EXPECT_EQ(OutputScales(at::tensor({1.0, -3.0}, at::kDouble)).Of(At({0})), 3);
-  EXPECT_EQ(OutputScales(at::tensor({1.0, -3.0}, at::kDouble).view({2, 1})).Of(At({0, 0})), 3);
+  // A regression gives one number for each row, which is its own scale; one dimension alone is a row, unless examples
+  // have targets of their own.
+  const Tensor two = at::tensor({1.0, -3.0}, at::kDouble);
+  EXPECT_EQ(OutputScales(two).Of(At({0})), 3);
+  EXPECT_EQ(OutputScales(two, /*each_example=*/true).Of(At({0})), 1);
+  EXPECT_EQ(OutputScales(two.view({2, 1})).Of(At({0, 0})), 1);
+  EXPECT_EQ(OutputScales(two.view({2, 1}), /*each_example=*/true).Of(At({1, 0})), 3);
+  EXPECT_EQ(OutputScales(two.view({1, 2, 1})).Of(At({0, 0, 0})), 3);
+  EXPECT_EQ(OutputScales(two.view({2, 1, 1, 1})).Of(At({0, 0, 0, 0})), 1);
   EXPECT_EQ(OutputScales(at::tensor(2.0, at::kDouble)).Of(At({})), 2);
   // Positions of a sequence, and images.
   const Tensor numbers = at::arange(1, 25, at::kDouble).view({2, 3, 4});
@@ -100,6 +109,27 @@ TEST(OutputScales, AreThoseOfRows) {
     EXPECT_EQ(OutputScales(numbers.to(dtype).transpose(1, 2)).Of(At({1, 3, 0})), 24) << dtype;
   }
   EXPECT_EQ(OutputScales(at::empty({0, 3})).whole(), 0);
+}
+
+TEST(OutputScales, OfRegionsAndContinuationsAreTheirExamples) {
+  const OutputScales scales(at::tensor({1.0, -2.0, 30.0, 40.0, 0.0, 0.0}, at::kDouble).view({3, 2, 1}), true);
+  Target region;
+  region.quantity = Target::Quantity::kRegion;
+  region.region = {{0, std::nullopt, true}, {0, std::nullopt, false}, {0, std::nullopt, true}};
+  EXPECT_EQ(scales.Of(region), 4);
+  region.region[0] = {1, std::nullopt, true};
+  EXPECT_EQ(scales.Of(region), 80);
+  region.region[0] = {2, std::nullopt, true};
+  EXPECT_EQ(scales.Of(region), 80) << "an example of zeros has the scale of the whole output";
+  region.region[0] = {0, std::nullopt, false};
+  EXPECT_EQ(scales.Of(region), 40 * 6);
+  Target continuation = At({0});
+  continuation.quantity = Target::Quantity::kContinuation;
+  continuation.ids = {0, 0};
+  EXPECT_EQ(scales.Of(continuation), 4);
+  EXPECT_TRUE(scales.IsOfZeros(At({2, 1, 0})));
+  EXPECT_FALSE(scales.IsOfZeros(At({1, 1, 0})));
+  EXPECT_FALSE(scales.IsOfZeros(At({2, 1, 0}, {1, 0, 0})));
 }
 
 TEST(OutputScales, OfQuantitiesAreWhatTheyChangeWith) {
@@ -190,6 +220,106 @@ TEST(RecoveryOfRows, IsSaidOfTheRow) {
   const bool said = !result.report.notes.empty() && (result.report.notes[0].rfind("recovery is off", 0) == 0 ||
                                                      result.report.notes[0].rfind("tracing failure", 0) == 0);
   EXPECT_EQ(said, off.max().item<double>() > 1e-3) << off;
+}
+
+bool Flagged(const std::vector<std::string>& notes) {
+  return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.rfind("recovery is off", 0) == 0 || note.rfind("tracing failure", 0) == 0;
+  });
+}
+
+// Examples that have targets of their own are judged each by its own output, however small it is beside others, and
+// whether the output has one number for each or one row.
+TEST(RecoveryOfExamples, IsSaidOfEach) {
+  constexpr double kSmall = 1e-4;
+  for (const bool lost : {true, false}) {
+    for (const int64_t classes : {0, 1, 3}) {  // 0: [examples]
+      const Tensor weight = at::tensor({kSmall, 1.0, 1e4, 1.0}, at::kFloat).view({4, 1});
+      const TracedModel model = ModelOf([&](const Tensor& x) {
+        const Tensor far = lost ? (x + 3e4) - 3e4 : x * 2;  // two digits are lost
+        const Tensor sums = far.sum(1, /*keepdim=*/true) * weight;
+        return classes == 0 ? sums.squeeze(1) : sums.expand({4, classes}) * 1;
+      });
+      const Tensor x = Random({4, 5}, 3, at::kFloat);
+      const Input input = SplitInput(x, {1}, at::full({4, 5}, lost ? -3e4 : -0.5, at::kFloat));
+      AttributeOptions options;
+      options.policy = ByHalf(Preset::kFaithful, OnFailure::kWarn);
+      options.policy.check = Check::kOutputs;
+      options.each_example = true;
+      options.targets = {ParseTarget(classes == 0 ? "()" : "0")};
+      const Attribution found = Attribute(model, {input}, options);
+      double worst = 0;
+      for (const Contributions& target : found.targets) {
+        const double sum = std::accumulate(target.contributions.begin(), target.contributions.end(), target.reference);
+        worst = std::max(worst, std::abs(target.value - sum) / std::abs(target.value));
+      }
+      if (lost) {
+        EXPECT_GT(worst, 1e-3);
+      } else {
+        EXPECT_LT(worst, 1e-5);
+      }
+      EXPECT_EQ(Flagged(found.report.notes), lost) << classes << testing::PrintToString(found.report.notes);
+    }
+  }
+}
+
+// The sum that readers make of the parts of an explanation is judged as what was added in single precision: parts that
+// happen to add up there need not do so as they stand.
+TEST(RecoveryOfExplanations, IsThatOfTheNumbersThatStandThere) {
+  const Tensor value = at::full({1}, 0.01, at::kFloat);
+  // In single precision 1e4 + 1e-4 is 1e4.
+  const Tensor components = at::full({200, 1}, 1e-4, at::kFloat);
+  components[0][0] = 1e4;
+  const Tensor reference = at::full({1}, -1e4 + 0.01, at::kFloat);
+  Origin origin;
+  origin.value = (components.sum(0) + reference).clone();
+  const Composition parts = Composition::FromOperator(components, reference, at::zeros({1}, at::kFloat), origin);
+  const Contributions numbers = Contribute(parts.value(), parts, ParseTarget("0"));
+  const double off = std::abs(numbers.recovery - numbers.value) / std::abs(numbers.value);
+  ASSERT_GT(off, 1e-3);
+  const std::vector<std::string> notes = NotesOfRecovery("", {numbers}, nullptr);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("recovery is off: the parts of output at 0 differ from its value by"));
+  EXPECT_THAT(notes[0], HasSubstr("compute_dtype=float64"));
+  // A run that has said so of the output, or whose policy judges nothing, is asked no more.
+  Report report;
+  report.policy.on_failure = OnFailure::kWarn;
+  EXPECT_EQ(NotesOfRecovery("", {numbers}, &report).size(), 1u);
+  report.notes = {"recovery is off: the parts of output differ from its value by 5 %"};
+  EXPECT_TRUE(NotesOfRecovery("", {numbers}, &report).empty());
+  EXPECT_EQ(NotesOfRecovery("layer", {numbers}, &report).size(), 1u);
+  report.policy.check = Check::kOff;
+  EXPECT_TRUE(NotesOfRecovery("layer", {numbers}, &report).empty());
+  // What adds up is not told.
+  const Composition whole = Composition::Diagonal(Random({5}, 3, at::kFloat), {0});
+  EXPECT_TRUE(NotesOfRecovery("", {Contribute(whole.value(), whole, ParseTarget("2"))}, nullptr).empty());
+}
+
+// Both sums of a decomposition's parts are judged, in single precision and in double.
+TEST(RecoveryOfOutputs, IsThatOfEitherSum) {
+  const TracedModel model = ModelOf([](const Tensor& x) { return (x - 2000).sum(1, /*keepdim=*/true) * 3; });
+  int off = 0;
+  for (int64_t seed = 0; seed < 40; ++seed) {
+    const Tensor x = Random({1, 8}, seed, at::kFloat) * 0.01 + 2000;
+    DecomposeOptions options;
+    options.policy = ByHalf(Preset::kFaithful, OnFailure::kWarn);
+    const Decomposition found = model.Decompose({SplitInput(x, {1})}, options);
+    const Composition& parts = found.outputs[0].composition;
+    const double value = parts.value().item<double>();
+    const double single = parts.recovery().item<double>();
+    const double exact = parts.components().to(at::kDouble).sum().item<double>() +
+                         parts.reference().to(at::kDouble).item<double>() +
+                         parts.leftover().to(at::kDouble).item<double>();
+    const double error = std::max(std::abs(single - value), std::abs(exact - value)) / std::abs(value);
+    off += error > 1e-3;
+    if (error > 1e-3) {
+      EXPECT_TRUE(Flagged(found.report.notes)) << error;
+    }
+    if (error < 1e-5) {
+      EXPECT_FALSE(Flagged(found.report.notes)) << error;
+    }
+  }
+  EXPECT_GT(off, 0);
 }
 
 // The determinant of a singular matrix is the rounding of the products that it is made of.

@@ -94,6 +94,7 @@ struct Contributions {
   double scale = 0;         // of the row that the target is a number of; see OutputScales
   double rounding = 0;      // what rounding may do to terms of this size; see RoundingAllowance
   double tolerance = 0;     // how far recovery and value may be apart; see RecoveryAllowance
+  bool single = false;      // the parts are rounded as single precision is
   std::vector<double> contributions;
 };
 

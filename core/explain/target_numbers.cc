@@ -557,8 +557,11 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   AddUp(result);
   const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
   const std::optional<double> tolerance = report == nullptr ? std::nullopt : report->policy.tolerance;
-  result.rounding = RoundingAllowance(result, value.scalar_type(), operators, tolerance);
-  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators, tolerance);
+  at::ScalarType rounded = value.scalar_type();
+  if (composition.origin().single && c10::toRealValueType(rounded) == at::kDouble) rounded = at::kFloat;
+  result.single = c10::toRealValueType(rounded) != at::kDouble;
+  result.rounding = RoundingAllowance(result, rounded, operators, tolerance);
+  result.tolerance = RecoveryAllowance(result, rounded, operators, tolerance);
   return result;
 }
 

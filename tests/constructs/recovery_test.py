@@ -6,11 +6,13 @@ model itself is the oracle.
 """
 
 import itertools
+import math
 import os
 import random
 import sys
 import tempfile
 import unittest
+import warnings
 
 import torch
 from torch import nn
@@ -119,6 +121,20 @@ class TablesTest(unittest.TestCase):
             self.assertFalse(said, "%s: off by %.1e only, but flagged: %s" % (name, off, notes))
         return said
 
+    def judge_parts(self, name, ask, compiled, source, value, scale):
+        """Of a decomposition's explanation the sum of the numbers that stand there counts; the report that stands beside
+        them judges the recovery in their own dtype as well."""
+        answer = asked(ask)
+        if answer is None:
+            return
+        summed, notes, failures = answer
+        off = abs(summed.item() - value.item()) / scale
+        said = flagged(notes, failures)
+        if off > 1e-3:
+            self.assertTrue(said, "%s: off by %.1e, and nobody says so: %s" % (name, off, notes))
+        if off <= 1e-5 and said:
+            self.assertTrue(flagged(compiled.decompose(source).notes), "%s: off by %.1e only: %s" % (name, off, notes))
+
     def test_whatever_is_off_is_said(self):
         count = {True: 0, False: 0}
         for seed, normalization, baseline in itertools.product(range(12), NORMALIZATIONS, BASELINES):
@@ -135,6 +151,11 @@ class TablesTest(unittest.TestCase):
                     results = compiled.decompose(source)
                     return results[0].recovery.torch(), results.notes, results.report["failures"]
 
+                def explain_parts():
+                    found = compiled.decompose(source).explain("%d,%d" % where)
+                    summed = math.fsum([*found.contributions, found.reference, found.leftover])
+                    return torch.tensor(summed, dtype=torch.float64), found.notes, found.report["failures"]
+
                 def explain():
                     found = compiled.explain(source, targets=[where])
                     return torch.tensor(found[0].recovery), found.notes, found.report["failures"]
@@ -143,6 +164,7 @@ class TablesTest(unittest.TestCase):
                 with self.subTest(name):
                     count[self.judge("decompose " + name, decompose, value, scale)] += 1
                     count[self.judge("explain " + name, explain, value[where], scale)] += 1
+                    self.judge_parts("explain parts " + name, explain_parts, compiled, source, value[where], scale)
         # Both happen, so that neither expectation is empty.
         self.assertGreater(count[True], 10)
         self.assertGreater(count[False], 200)
@@ -169,6 +191,106 @@ def far_table(deviation):
     with torch.no_grad():
         model.train()(table)
     return table, model.eval()
+
+
+EXACT = {name: make for name, make in NORMALIZATIONS.items() if name != "layer norm"}  # nothing is left over
+
+
+class Head(nn.Module):
+    """One number for each row, as [rows, 1] or [rows], or three."""
+
+    def __init__(self, table, normalization, shape):
+        super().__init__()
+        self.first = EXACT[normalization](table)
+        self.rest = nn.Sequential(nn.Linear(COLUMNS, 16), nn.ReLU(), nn.Linear(16, 3 if shape == "three" else 1))
+        self.flat = shape == "flat"
+
+    def forward(self, x):
+        y = self.rest(self.first(x))
+        return y.squeeze(1) if self.flat else y
+
+
+class ExamplesTest(unittest.TestCase):
+    """Rows that are asked together are each judged by their own output, as they are alone, in every way of asking."""
+
+    def judge(self, name, offs, said):
+        if max(offs) > 1e-3:
+            self.assertTrue(said, "%s: off by %.1e, and nobody says so" % (name, max(offs)))
+        if max(offs) <= 1e-5:
+            self.assertFalse(said, "%s: off by %.1e only, but flagged" % (name, max(offs)))
+        return said
+
+    def ways(self, compiled, model, rows, baseline, shape):
+        """For each way, how far the parts of each row are from its value, and whether that is said."""
+        source = addend.Input(rows, dims=1, baseline=baseline)
+        with torch.no_grad():
+            value = model(rows).double()
+        scales = value.abs() if value.dim() == 1 else value.abs().amax(1)
+        target = "()" if shape == "flat" else "0"
+        first = value if value.dim() == 1 else value[:, 0]
+
+        def offs(of_rows):
+            return [abs(a - b) / s for a, b, s in zip(of_rows, first.tolist(), scales.tolist())]
+
+        def each():
+            found = compiled.explain(source, targets=[target] * len(rows), each_example=True)
+            return [math.fsum([*one.contributions, one.reference]) for one in found], found[0].notes
+
+        def attributed():
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                chosen = {} if shape == "flat" else {"target": [0] * len(rows)}
+                _, missed = addend.attribute(
+                    model, rows, baseline, return_convergence_delta=True, preset="faithful", **chosen, **self.policy
+                )
+            return (first + missed.double()).tolist(), [str(one.message) for one in said]
+
+        yield "each example", each, offs
+        yield "attribute", attributed, offs
+        if shape == "flat":
+            return  # one dimension is a row of classes, unless rows have targets of their own
+        with torch.no_grad():
+            smallest = int(scales.argmin())
+
+        def one_of_them():
+            found = compiled.explain(source, targets=[(smallest, 0)])[0]
+            return [found.recovery], found.notes
+
+        yield "one of them", one_of_them, lambda found: [abs(found[0] - first[smallest].item()) / scales[smallest].item()]
+
+        def explained_part():
+            found = compiled.decompose(source).explain("%d,0" % smallest)
+            return [math.fsum([*found.contributions, found.reference, found.leftover])], found.notes
+
+        # The report also tells of other rows.
+        yield "a part of it", explained_part, None
+
+    def test_whatever_is_off_is_said(self):
+        count = {True: 0, False: 0}
+        shapes = ("one", "flat", "three")
+        for seed, normalization, baseline, shape in itertools.product(range(6), EXACT, ("zero", "mean"), shapes):
+            table, _, _ = drawn(seed, normalization)
+            model = Head(table, normalization, shape).eval()
+            rows = table[8:16]
+            start = BASELINES[baseline](table, rows)
+            start = start.expand_as(rows).contiguous() if isinstance(start, torch.Tensor) else start
+            self.policy = {"on_failure": "warn"}
+            compiled = addend.compile(model, preset="faithful", **self.policy)
+            name = "%s, baseline %s, seed %d, %s" % (normalization, baseline, seed, shape)
+            for way, ask, offs in self.ways(compiled, model, rows, start, shape):
+                with self.subTest("%s: %s" % (way, name)):
+                    found, notes = ask()
+                    said = any("recovery is off" in note or "tracing failure" in note for note in notes)
+                    if offs is not None:
+                        count[self.judge("%s: %s" % (way, name), offs(found), said)] += 1
+                        continue
+                    with torch.no_grad():
+                        value = model(rows).double()
+                    off = abs(found[0] - value[int(value.abs().amax(1).argmin()), 0].item())
+                    if off > 1e-3 * value.abs().amax(1).min().item():
+                        self.assertTrue(said, "%s: %s" % (way, name))
+        self.assertGreater(count[True], 10)
+        self.assertGreater(count[False], 100)
 
 
 class FarTest(unittest.TestCase):

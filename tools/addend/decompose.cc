@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
+#include "core/explain/outcome.h"
 #include "core/explain/target.h"
 #include "core/explain/target_numbers.h"
 #include "core/program/tensor_io.h"
@@ -149,7 +150,12 @@ int RunDecompose(const DecomposeArguments& arguments) {
   CheckClasses(arguments.classes, explained.value, explanation.at, described.classes);
   explanation.targets = MakeTargets(described, explanation.at, asked, explained);
   explanation.run = std::make_shared<const ExplainedRun>(std::move(described));
-  explanation.notes = NotesOn(explained.value, explanation.at, explanation.targets[0].numbers);
+  std::vector<Contributions> numbers;
+  for (const ExplainedTarget& target : explanation.targets) numbers.push_back(target.numbers);
+  explanation.notes = NotesOfRecovery(explanation.at, numbers, &explanation.run->report);
+  for (std::string& note : NotesOn(explained.value, explanation.at, numbers[0])) {
+    explanation.notes.push_back(std::move(note));
+  }
   for (std::string& note :
        NotesOfTarget(explained.value, explanation.targets[0].numbers.target, InputsOf(*explanation.run))) {
     explanation.notes.push_back(std::move(note));
