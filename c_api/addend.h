@@ -666,9 +666,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_first_component(ad
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_request* request,
                                                                    const char* name) ADDEND_NOEXCEPT;
 /* Asks for the composition of an inner tensor.
- * in: selector: "layers.0.attention" (what left a module: the tensor that it gave and others read or the model
- * returns), "encoder@1" (the same of one of several calls, counted from 0), "attention:1" (one of several tensors that
- * left it), "encoder@*" and "attention:*" (all of them, each a result of its own), "#28" (an operator by its number),
+ * in: selector: "layers.0.attention" (what a module returned, and others read or the model returns; where nobody told
+ * what it returned, as in files, what it gave and they read), "encoder@1" (the same of one of several calls, counted from
+ * 0), "attention:1" (one of several tensors, in the order in which they were returned, or else made), "encoder@*" and
+ * "attention:*" (all of them, each a result of its own), "#28" (an operator by its number),
  * "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what the last softmax or sigmoid reads). A name
  * of several tensors is an error that lists them when the request is answered. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
@@ -1372,6 +1373,15 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin(const addend_conte
  * thread: that of addend_trace_begin. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_module(addend_trace* trace,
                                                                    const char* module_path) ADDEND_NOEXCEPT;
+/* Tells what a module has returned, when it has: one tensor after the other, in the order of their nesting. The path of
+ * the module then means these tensors in probes, targets and splits, and in a recorded program too.
+ * in: index: of the tensor among those that the module returns; 0 begins another call of the module. tensor (shared,
+ * may be NULL): NULL as index 0 where the module returns none, else where it cannot be handed over. Those and tensors
+ * that no recorded operator has met count, and cannot be asked for. errors: INVALID_ARGUMENT where the indices of a
+ * call do not count up from 0. thread: that of addend_trace_begin. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_module_output(addend_trace* trace, const char* module_path,
+                                                                          int64_t index,
+                                                                          const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Names a live tensor, recognized by its memory, whose composition is wanted.
  * in: tensor (shared).
  * errors: NOT_FOUND where no recorded operator has met that memory.

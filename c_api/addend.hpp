@@ -1137,6 +1137,14 @@ inline Composition Shapley(const std::string& op, const Arguments& arguments) {
   return Composition(composition);
 }
 
+// Tells a trace what a module has returned.
+inline void TellModuleOutputs(addend_trace* trace, const std::string& module_path, const std::vector<Tensor>& tensors) {
+  if (tensors.empty()) Check(addend_trace_add_module_output(trace, module_path.c_str(), 0, nullptr));
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    Check(addend_trace_add_module_output(trace, module_path.c_str(), static_cast<int64_t>(k), tensors[k].get()));
+  }
+}
+
 // What the scopes of live models share: every LibTorch operator that this thread calls during the life of a scope is
 // recorded, whoever calls it, Call on plain tensors included. A scope belongs to the thread that begins it. Its inputs,
 // parameters, buffers and outputs are live tensors, known by their memory.
@@ -1144,6 +1152,10 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
  public:
   // Where in the model the thread is now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
+  // What a module has just returned, in order; see addend_trace_add_module_output.
+  void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
+    TellModuleOutputs(get(), module_path, tensors);
+  }
   void AddOutput(const std::string& name, const Tensor& tensor) {
     Check(addend_trace_add_output(get(), name.c_str(), tensor.get()));
   }
@@ -1218,6 +1230,10 @@ class RecordingScope : public Handle<addend_trace, addend_trace_release> {
 
   // Where in the model the thread is now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
+  // What a module has just returned, in order; see addend_trace_add_module_output.
+  void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
+    TellModuleOutputs(get(), module_path, tensors);
+  }
   void AddOutput(const Tensor& tensor) { Check(addend_trace_add_output(get(), "output", tensor.get())); }
   // Stops recording.
   Program End() {

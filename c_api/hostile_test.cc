@@ -227,6 +227,7 @@ class HostileTest : public CApiTest {
         {"trace_end_program", [=] { return addend_trace_end_program(h.trace, &p); }},
         {"frames_add", [=] { return addend_frames_add(h.frames, "a.py", 1, "f", "x", 0, 1); }},
         {"trace_set_module", [=] { return addend_trace_set_module(h.trace, "a"); }},
+        {"trace_add_module_output", [=] { return addend_trace_add_module_output(h.trace, "a", 0, h.tensor); }},
         {"trace_add_output", [=] { return addend_trace_add_output(h.trace, "a", h.tensor); }},
         {"trace_end", [=] { return addend_trace_end(h.trace, &r); }},
         {"arguments_add_composition",

@@ -257,6 +257,15 @@ ADDEND_API addend_status* addend_trace_set_module(addend_trace* trace, const cha
   });
 }
 
+ADDEND_API addend_status* addend_trace_add_module_output(addend_trace* trace, const char* module_path, int64_t index,
+                                                         const addend_tensor* tensor) noexcept {
+  return Guard([&] {
+    const TraceBody& body = Get(trace, "trace");
+    const std::string path = Text(module_path, "module_path");
+    body.run->AddModuleOutput(path, index, tensor == nullptr ? at::Tensor() : TensorOf(tensor, "tensor"));
+  });
+}
+
 ADDEND_API addend_status* addend_trace_add_output(addend_trace* trace, const char* name,
                                                   const addend_tensor* tensor) noexcept {
   return Guard([&] {

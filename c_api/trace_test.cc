@@ -52,6 +52,46 @@ TEST_F(TraceTest, CallsOnPlainTensorsAreAModel) {
   EXPECT_THAT(results.ReportJson(), HasSubstr("\"head\""));
 }
 
+TEST_F(TraceTest, ModulesMeanWhatTheyReturned) {
+  const auto run = [&](auto& scope) {
+    const Tensor doubled = Plain("aten::mul", Arguments().Add(x_).Add(2.0));
+    const Tensor tripled = Plain("aten::mul", Arguments().Add(x_).Add(3.0));
+    const Tensor unused = Plain("aten::exp", Arguments().Add(x_));
+    scope.AddModuleOutputs("pair", {tripled, doubled, unused});
+    scope.AddModuleOutputs("none", {});
+    const Tensor once = Plain("aten::relu", Arguments().Add(doubled));
+    scope.AddModuleOutputs("again", {once});
+    const Tensor twice = Plain("aten::relu", Arguments().Add(once));
+    scope.AddModuleOutputs("again", {twice});
+    return Plain("aten::add", Arguments().Add(twice).Add(tripled));
+  };
+  const auto expect = [](const Results& results) {
+    ASSERT_EQ(results.size(), 5u);
+    ExpectNear(Numbers(results.composition(1).value()), {3, -6, 9}, 1e-12);
+    ExpectNear(Numbers(results.composition(2).value()), {2, -4, 6}, 1e-12);
+    ExpectNear(Numbers(results.composition(3).value()), {2, 0, 6}, 1e-12);
+    ExpectNear(Numbers(results.composition(4).components()), {2, 0, 0, 0, 0, 0, 0, 0, 6}, 1e-12);
+  };
+  const auto probed = [&] { return Asked().Probe("pair:0").Probe("pair:1").Probe("again@0").Probe("again@1"); };
+  TracingScope scope(probed());
+  scope.AddOutput("output", run(scope));
+  expect(scope.End());
+  RecordingScope recording(Asked());
+  recording.AddOutput(run(recording));
+  const Program program = recording.End();
+  expect(program.AsModel().Decompose(probed()));
+  for (const char* name : {"pair", "none", "again"}) {
+    addend_results* results = nullptr;
+    const Request request = Asked().Probe(name);
+    EXPECT_EQ(Outcome(addend_model_decompose(program.AsModel().get(), nullptr, request.get(), &results)).code,
+              ADDEND_INVALID_ARGUMENT)
+        << name;
+  }
+  TracingScope other(Asked());
+  const Tensor y = Plain("aten::mul", Arguments().Add(x_).Add(2.0));
+  EXPECT_EQ(Outcome(addend_trace_add_module_output(other.get(), "pair", 1, y.get())).code, ADDEND_INVALID_ARGUMENT);
+}
+
 TEST_F(TraceTest, OperatorsThatWriteGiveTheNewState) {
   TracingScope scope(Asked());
   const Tensor doubled = Plain("aten::mul", Arguments().Add(x_).Add(2.0));

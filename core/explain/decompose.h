@@ -20,9 +20,10 @@ namespace addend {
 
 struct DecomposeOptions : RunOptions {
   // Inner tensors whose compositions are wanted, each told by one of
-  //   "layers.0.attention"   what left a module: the tensor that it gave and others read or the model returns,
+  //   "layers.0.attention"   what a module returned, and others read or the model returns; where nobody told what it
+  //                          returned, what it gave and they read,
   //   "encoder@1"            the same of one of several calls, counted from 0,
-  //   "attention:1"          one of several tensors that left it, in the order in which they were made,
+  //   "attention:1"          one of several tensors, in the order in which they were returned, or else made,
   //   "encoder@*"            all calls, each a result of its own; "attention:*" all tensors,
   //   "#28"                  what operator 28 of the recorded program gave,
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,

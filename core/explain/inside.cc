@@ -21,17 +21,12 @@ namespace {
 
 bool IsInside(const Input& input) { return !input.inside.empty(); }
 
-// The call that gave a tensor as it is at a probe.
+// Where the tensor at a probe is made.
 InsidePlace PlaceOf(const TracedRun& trace, const Probe& probe, const std::string& selector) {
-  for (int64_t c = probe.after_call; c >= 0; --c) {
-    const Call& call = trace.program.calls[c];
-    for (size_t k = 0; k < call.outputs.size(); ++k) {
-      const Operand& output = call.outputs[k];
-      if (!output.SamePlace(probe.operand) || output.version != probe.operand.version) continue;
-      return {call.program_call, FullName(call.op.schema()), static_cast<int>(k)};
-    }
-  }
-  throw InvalidArgument(absl::StrCat(selector, " is what the model is given; split that argument"));
+  const std::optional<Giver> giver = GiverOf(trace, probe);
+  if (!giver) throw InvalidArgument(absl::StrCat(selector, " is what the model is given; split that argument"));
+  const Call& call = trace.program.calls[giver->call];
+  return {call.program_call, FullName(call.op.schema()), static_cast<int>(giver->output)};
 }
 
 }  // namespace

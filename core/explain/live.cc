@@ -113,6 +113,14 @@ class LiveTrace::Recording : public CallHandler {
 
   void SetModule(const std::string& module_path) { tracer_.recorder().SetModule(module_path); }
 
+  // Not that of CallHandler: a replay inside the model tells of modules of its own.
+  void Returned(const std::string& module_path, int64_t index, const at::Tensor& tensor) {
+    if (error_) return;
+    const TracingPause pause;
+    const bool dense = tensor.defined() && tensor.has_storage() && tensor.numel() > 0;
+    tracer_.AddModuleOutput(module_path, index, dense ? Live(tensor) : tensor);
+  }
+
   void AddOutput(const std::string& name, const at::Tensor& tensor) {
     if (finished_) throw FailedPrecondition("the trace has ended");
     if (error_) std::rethrow_exception(error_);
@@ -126,12 +134,7 @@ class LiveTrace::Recording : public CallHandler {
       outputs_.push_back({name, tracer_.Seen(tensor), {last_call, tracer_.Output(tensor)}, {}});
       return;
     }
-    at::Tensor live = memory_.Find(tensor);
-    // An input that no operator was called with is an output as it is.
-    if (!live.defined() && Meet(tensor)) {
-      Know(tensor);
-      live = tensor;
-    }
+    const at::Tensor live = Live(tensor);
     if (!live.defined()) {
       throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name,
                                   ": only what LibTorch computes on the thread of the trace is seen, not what other "
@@ -194,6 +197,17 @@ class LiveTrace::Recording : public CallHandler {
   }
 
  private:
+  // The tensor in the memory that operators have met; undefined where they have met none of it.
+  at::Tensor Live(const at::Tensor& tensor) {
+    at::Tensor live = memory_.Find(tensor);
+    // An input that no operator was called with is known as it is.
+    if (!live.defined() && Meet(tensor)) {
+      Know(tensor);
+      live = tensor;
+    }
+    return live;
+  }
+
   void RequireOutputs() const {
     if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
   }
@@ -355,6 +369,11 @@ void LiveTrace::AddOnBaseline(const std::string& name, const at::Tensor& tensor)
 void LiveTrace::SetModule(const std::string& module_path) {
   scope_->RequireOwnThread();
   recording_->SetModule(module_path);
+}
+
+void LiveTrace::AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) {
+  scope_->RequireOwnThread();
+  recording_->Returned(module_path, index, tensor);
 }
 
 void LiveTrace::AddOutput(const std::string& name, const at::Tensor& tensor) {

@@ -42,6 +42,7 @@ class LiveTrace : public LiveRun {
 
   // The module that runs from now on; empty: none.
   void SetModule(const std::string& module_path) override;
+  void AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) override;
   // Sets who gives the source lines, outermost first, that call the running operator, so that notes can name the line
   // that derives conditions, indices and numbers. Only operators that derive these ask. Throws FailedPrecondition on
   // another thread.

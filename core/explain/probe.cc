@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/notes.h"
+#include "core/intercept/own_operators.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -102,9 +103,9 @@ enum class ToScore {
   kProbability,  // it reads scores and gives probabilities, or their logarithms
   kScaling,      // the same numbers in another dtype, range or scale, where it reads rows in one place only
   kSquashing,    // the same, but of logarithms or probabilities only: of a score it makes none
-  kTurning,      // what is large becomes small
   kNothing,      // what it gives is neither a score nor a probability that comes from one
-  kOther,
+  kMixing,       // it gives scores of its own, whatever it reads: products with weights
+  kOther,        // elements of what it reads, in other places, or several of them in one
 };
 
 ToScore ToScoreOf(const std::string& rule_name) {
@@ -116,37 +117,111 @@ ToScore ToScoreOf(const std::string& rule_name) {
     add(ToScore::kProbability, {"_log_softmax", "_safe_softmax", "_softmax", "hardsigmoid", "log_sigmoid",
                                 "log_sigmoid_forward", "log_softmax", "sigmoid", "softmax"});
     add(ToScore::kScaling,
-        {"_reshape_copy", "_to_copy", "_unsafe_view", "add", "clamp", "clamp_max", "clamp_min", "clone", "contiguous",
-         "copy", "div", "maximum", "minimum", "mul", "nan_to_num", "unsqueeze_copy", "view_copy"});
-    add(ToScore::kSquashing, {"exp", "log"});
-    add(ToScore::kTurning, {"neg", "rsub", "sub"});
-    add(ToScore::kNothing,
-        {"atan", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cos", "erf", "exp2", "expm1", "hardtanh",
-         "logsumexp", "mse_loss", "nll_loss", "nll_loss_forward", "pow", "reciprocal", "sin", "softplus", "tanh"});
+        {"_reshape_copy", "_to_copy",   "_unsafe_view", "add", "clamp",          "clamp_max", "clamp_min",
+         "clone",         "contiguous", "copy",         "div", "maximum",        "minimum",   "mul",
+         "nan_to_num",    "neg",        "rsub",         "sub", "unsqueeze_copy", "view_copy"});
+    add(ToScore::kSquashing, {"exp", "log", "log1p", "log2", "log10", "sqrt"});
+    add(ToScore::kNothing, {"atan",
+                            "binary_cross_entropy",
+                            "binary_cross_entropy_with_logits",
+                            "cos",
+                            "cross_entropy_loss",
+                            "erf",
+                            "exp2",
+                            "expm1",
+                            "hardtanh",
+                            "huber_loss",
+                            "kl_div",
+                            "l1_loss",
+                            "logsumexp",
+                            "mse_loss",
+                            "nll_loss",
+                            "nll_loss2d",
+                            "nll_loss2d_forward",
+                            "nll_loss_forward",
+                            "nll_loss_nd",
+                            "pow",
+                            "reciprocal",
+                            "sin",
+                            "smooth_l1_loss",
+                            "softplus",
+                            "tanh"});
+    add(ToScore::kMixing, {"_convolution",
+                           "_embedding_bag",
+                           "_native_multi_head_attention",
+                           "_scaled_dot_product_flash_attention",
+                           "_scaled_dot_product_flash_attention_for_cpu",
+                           "addbmm",
+                           "addmm",
+                           "addmv",
+                           "baddbmm",
+                           "bilinear",
+                           "bmm",
+                           "conv1d",
+                           "conv2d",
+                           "conv3d",
+                           "conv_transpose1d",
+                           "conv_transpose2d",
+                           "conv_transpose3d",
+                           "convolution",
+                           "cudnn_convolution",
+                           "dot",
+                           "embedding",
+                           "embedding_bag",
+                           "gru",
+                           "linear",
+                           "lstm",
+                           "matmul",
+                           "mkldnn_convolution",
+                           "mm",
+                           "mv",
+                           "rnn_relu",
+                           "rnn_tanh",
+                           "scaled_dot_product_attention"});
+    all->emplace(kAttention, ToScore::kMixing);
     return all;
   }();
   const auto found = known.find(rule_name);
   return found == known.end() ? ToScore::kOther : found->second;
 }
 
-// Whether a call scales by something below zero.
-bool Turns(const TracedRun& trace, const Call& call) {
-  const std::string name = RuleName(call.op.schema().name());
-  if (name != "aten::mul" && name != "aten::div") return false;
-  for (const c10::IValue& argument : call.arguments) {
-    if (argument.isScalar() && !argument.toScalar().isComplex() && argument.toScalar().toDouble() < 0) return true;
+// The storages that depend on what the model is given. Where something is split, those that carry parts of it.
+std::vector<bool> MovingStorages(const TracedRun& trace) {
+  const std::vector<Call>& calls = trace.program.calls;
+  std::vector<bool> moving(trace.program.storages.size());
+  for (const Call& call : calls) {
+    for (const Operand& operand : call.operands) {
+      if (operand.decomposed) moving[operand.storage] = true;
+    }
+    for (const Operand& output : call.outputs) {
+      if (output.decomposed) moving[output.storage] = true;
+    }
   }
-  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    if (operand.storage < 0 || operand.decomposed) return false;
-    const at::Tensor value = trace.At(operand).value.defined() ? trace.Value(operand) : at::Tensor();
-    return value.defined() && !value.is_complex() && value.lt(0).any().item<bool>();
-  });
+  if (std::find(moving.begin(), moving.end(), true) != moving.end()) return moving;
+  std::vector<bool> made(moving.size());
+  for (const Call& call : calls) {
+    bool moves = false;
+    for (const Operand& operand : call.operands) {
+      if (operand.storage < 0) continue;
+      const bool given = trace.program.storages[operand.storage].inner && !made[operand.storage];
+      if (given) moving[operand.storage] = true;
+      moves = moves || moving[operand.storage];
+    }
+    for (const Operand& output : call.outputs) {
+      if (output.storage < 0) continue;
+      if (moves) moving[output.storage] = true;
+      made[output.storage] = true;
+    }
+  }
+  return moving;
 }
 
-// Finds what the last softmax or sigmoid reads, through casts, clamps and scaling.
+// Finds what the last softmax or sigmoid reads, through casts, clamps and scaling. A softmax that is met in any other
+// way is no answer, and neither is the output then.
 class ScoreSearch {
  public:
-  explicit ScoreSearch(const TracedRun& trace) : trace_(trace), calls_(trace.program.calls) {}
+  explicit ScoreSearch(const TracedRun& trace)
+      : trace_(trace), calls_(trace.program.calls), moving_(MovingStorages(trace)), met_(calls_.size()) {}
 
   // The output itself where it comes from no probability, and is no other squashed number.
   Probe Find(const Probe& output) {
@@ -180,12 +255,16 @@ class ScoreSearch {
   }
 
   void FollowCall(int64_t c, bool whole) {
+    if (met_[c]) return;
+    met_[c] = true;
     const Call& call = calls_[c];
     const std::string name = RuleName(call.op.schema().name());
     const ToScore to_score = ToScoreOf(name);
+    if (to_score == ToScore::kMixing) return;
     std::vector<const Operand*> read;
     for (const Operand& own : call.operands) {
-      if (own.decomposed && !(own.written && name == "aten::copy")) read.push_back(&own);
+      const bool moves = own.storage >= 0 && moving_[own.storage] && at::isFloatingType(own.dtype);
+      if (moves && !(own.written && name == "aten::copy")) read.push_back(&own);
     }
     if (to_score == ToScore::kProbability && !read.empty()) {
       whole_ = !scores_ && whole;
@@ -194,14 +273,35 @@ class ScoreSearch {
     }
     squashed_ = squashed_ || to_score == ToScore::kNothing || to_score == ToScore::kSquashing ||
                 (name == "aten::div" && read.size() > 1);
-    const bool turns = to_score == ToScore::kTurning || Turns(trace_, call);
-    const bool follows = to_score == ToScore::kScaling || to_score == ToScore::kSquashing || turns;
-    if (!follows || read.size() != 1) return;
-    Follow(*read[0], whole && !turns);
+    if (to_score == ToScore::kNothing) return;
+    const bool same = to_score != ToScore::kOther && read.size() == 1 && !Turns(call, name, *read[0]);
+    for (const Operand* own : read) Follow(*own, whole && same);
+  }
+
+  // Whether what is large in the operand is small, or may be, in what the call gives.
+  bool Turns(const Call& call, const std::string& name, const Operand& score) const {
+    if (name == "aten::neg" || name == "aten::rsub" || name == "aten::sub") return true;
+    const bool first = score.argument == 0;
+    // add(self, other, *, alpha): alpha is of the other.
+    if (name == "aten::add") return !first && call.arguments.size() > 2 && IsNegative(call.arguments[2]);
+    if (name != "aten::mul" && name != "aten::div") return false;
+    if (name == "aten::div" && !first) return true;
+    if (std::any_of(call.arguments.begin(), call.arguments.end(), IsNegative)) return true;
+    return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+      if (operand.storage < 0 || &operand == &score || moving_[operand.storage]) return false;
+      const at::Tensor value = trace_.At(operand).value.defined() ? trace_.Value(operand) : at::Tensor();
+      return value.defined() && !value.is_complex() && value.lt(0).any().item<bool>();
+    });
+  }
+
+  static bool IsNegative(const c10::IValue& argument) {
+    return argument.isScalar() && !argument.toScalar().isComplex() && argument.toScalar().toDouble() < 0;
   }
 
   const TracedRun& trace_;
   const std::vector<Call>& calls_;
+  const std::vector<bool> moving_;  // by storage
+  std::vector<bool> met_;           // by call
   std::optional<Probe> scores_;
   bool whole_ = false;
   bool squashed_ = false;  // by exp and the like, which alone make no score
@@ -307,6 +407,16 @@ Readings ReadingsOf(const TracedRun& trace, const std::vector<Probe>& outputs) {
   return readings;
 }
 
+// Whether somebody reads the tensor behind the call number `end`, or the model returns it.
+bool IsReadBehind(const Readings& readings, const Probe& probe, size_t end) {
+  const auto readers = readings.by_storage.find(probe.operand.storage);
+  return readers != readings.by_storage.end() &&
+         std::any_of(readers->second.rbegin(), readers->second.rend(), [&](const Reading& reading) {
+           return reading.call >= end && reading.operand->version == probe.operand.version &&
+                  reading.operand->SamePlace(probe.operand);
+         });
+}
+
 // The tensors that leave a run of a module: those that it gives, and that others read behind it or the model returns.
 // In the order in which they were made, each once. Where nobody reads any, what its last operator gives.
 std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const Readings& readings) {
@@ -318,13 +428,7 @@ std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const
     for (const Probe& probe : given) {
       const bool known =
           std::any_of(leaving.begin(), leaving.end(), [&](const Probe& other) { return SameTensor(other, probe); });
-      const auto readers = readings.by_storage.find(probe.operand.storage);
-      const bool leaves = readers != readings.by_storage.end() &&
-                          std::any_of(readers->second.rbegin(), readers->second.rend(), [&](const Reading& reading) {
-                            return reading.call >= run.end && reading.operand->version == probe.operand.version &&
-                                   reading.operand->SamePlace(probe.operand);
-                          });
-      if (leaves && !known) leaving.push_back(probe);
+      if (!known && IsReadBehind(readings, probe, run.end)) leaving.push_back(probe);
     }
   }
   if (leaving.empty() && !last.empty()) leaving.push_back(last.front());
@@ -333,8 +437,42 @@ std::vector<Probe> LeavingOf(const TracedRun& trace, const ModuleRun& run, const
 
 // "aten::add (op #7) gives f32[2, 3]".
 std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
-  return absl::StrCat(FirstPositions({trace.program.calls[probe.after_call].position}), " gives ",
-                      DtypeName(probe.operand.dtype), ShapeText(at::IntArrayRef(probe.operand.geometry.sizes)));
+  const std::optional<Giver> giver = GiverOf(trace, probe);
+  const std::string tensor =
+      absl::StrCat(DtypeName(probe.operand.dtype), ShapeText(at::IntArrayRef(probe.operand.geometry.sizes)));
+  if (!giver) return absl::StrCat(tensor, ", which the model is given");
+  return absl::StrCat(FirstPositions({trace.program.calls[giver->call].position}), " gives ", tensor);
+}
+
+// A tensor that left a module.
+struct Leaving {
+  int64_t number = 0;  // by which it is chosen
+  Probe probe;
+  bool read = true;  // by others, behind the module
+};
+
+// By call of the module, the floating-point tensors that left it. What somebody told is so; else the operators tell.
+std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const std::string& name,
+                                                const Readings& readings) {
+  std::vector<std::vector<Leaving>> runs;
+  for (const ModuleReturn& returned : trace.program.returns) {
+    if (returned.module_path != name) continue;
+    std::vector<Leaving>& leaving = runs.emplace_back();
+    for (size_t k = 0; k < returned.tensors.size(); ++k) {
+      const Operand& tensor = returned.tensors[k];
+      if (tensor.storage < 0 || !Continuous(tensor.dtype)) continue;
+      const Probe probe{returned.end - 1, tensor};
+      leaving.push_back({static_cast<int64_t>(k), probe, IsReadBehind(readings, probe, returned.end)});
+    }
+  }
+  if (!runs.empty()) return runs;
+  for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
+    std::vector<Leaving>& leaving = runs.emplace_back();
+    for (const Probe& probe : LeavingOf(trace, run, readings)) {
+      leaving.push_back({static_cast<int64_t>(leaving.size()), probe});
+    }
+  }
+  return runs;
 }
 
 struct NamedProbe {
@@ -346,7 +484,7 @@ struct NamedProbe {
 // it alone.
 std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& selector, const Readings& readings) {
   const std::vector<Call>& calls = trace.program.calls;
-  const std::vector<ModuleRun> runs = RunsOf(calls, readings.calls, selector.name);
+  const std::vector<std::vector<Leaving>> runs = LeavingOfEach(trace, selector.name, readings);
   if (runs.empty()) {
     throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector.name, "; choose a module path (",
                                        SomeModules(calls), "), an operator (#0 to #",
@@ -357,16 +495,21 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
     throw InvalidArgument(
         absl::StrCat(selector.name, " is called ", count, count == 1 ? " time" : " times", ", counted from 0"));
   }
-  const auto name_of = [&](size_t run) { return count == 1 ? selector.name : absl::StrCat(selector.name, "@", run); };
   std::vector<NamedProbe> fit;
-  for (size_t r = 0; r < runs.size(); ++r) {
-    if (selector.run >= 0 && selector.run != static_cast<int64_t>(r)) continue;
-    const std::vector<Probe> leaving = LeavingOf(trace, runs[r], readings);
-    for (size_t k = 0; k < leaving.size(); ++k) {
-      if (selector.number >= 0 && selector.number != static_cast<int64_t>(k)) continue;
-      const std::string place = leaving.size() == 1 ? "" : absl::StrCat(":", k);
-      fit.push_back({name_of(r) + place, leaving[k]});
-    }
+  for (int64_t r = 0; r < count; ++r) {
+    if (selector.run >= 0 && selector.run != r) continue;
+    const std::string name = count == 1 ? selector.name : absl::StrCat(selector.name, "@", r);
+    std::vector<Leaving> own = runs[r];
+    const auto keep = [&](const auto& wanted) {
+      own.erase(std::remove_if(own.begin(), own.end(), [&](const Leaving& one) { return !wanted(one); }), own.end());
+    };
+    const auto is_read = [](const Leaving& one) { return one.read; };
+    if (selector.number >= 0) keep([&](const Leaving& one) { return one.number == selector.number; });
+    // Where nothing else is said, what nobody reads is not meant.
+    const bool open = selector.number == -1;
+    if (open && std::any_of(own.begin(), own.end(), is_read)) keep(is_read);
+    const bool alone = open ? own.size() == 1 : runs[r].size() == 1;
+    for (const Leaving& one : own) fit.push_back({alone ? name : absl::StrCat(name, ":", one.number), one.probe});
   }
   if (!fit.empty()) return fit;
   throw InvalidArgument(absl::StrCat("no floating-point tensor ",
@@ -394,20 +537,37 @@ Probe FindModule(const TracedRun& trace, const Selector& selector, const std::ve
 }
 
 // The modules that run, each behind those that hold it.
-std::vector<std::string> ModulesOf(const std::vector<Call>& calls) {
+std::vector<std::string> ModulesOf(const TracedCalls& program) {
   std::vector<std::string> modules;
   absl::flat_hash_set<std::string> known;
-  for (const Call& call : calls) {
+  for (const Call& call : program.calls) {
     const std::string& path = call.position.module_path;
     for (size_t dot = 0; dot != std::string::npos && !path.empty();) {
       dot = path.find('.', dot + 1);
       if (known.insert(path.substr(0, dot)).second) modules.push_back(path.substr(0, dot));
     }
   }
+  for (const ModuleReturn& returned : program.returns) {
+    const std::string& path = returned.module_path;
+    if (!path.empty() && known.insert(path).second) modules.push_back(path);
+  }
   return modules;
 }
 
 }  // namespace
+
+std::optional<Giver> GiverOf(const TracedRun& trace, const Probe& probe) {
+  for (int64_t c = probe.after_call; c >= 0; --c) {
+    const Call& call = trace.program.calls[c];
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
+      const Operand& output = call.outputs[k];
+      if (output.SamePlace(probe.operand) && output.version == probe.operand.version) {
+        return Giver{static_cast<size_t>(c), k};
+      }
+    }
+  }
+  return std::nullopt;
+}
 
 bool SameTensor(const Probe& a, const Probe& b) {
   return a.operand.SamePlace(b.operand) && a.operand.version == b.operand.version;
@@ -443,7 +603,7 @@ std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selec
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs) {
   const Readings readings = ReadingsOf(trace, outputs);
   std::vector<std::string> texts;
-  for (const std::string& name : ModulesOf(trace.program.calls)) {
+  for (const std::string& name : ModulesOf(trace.program)) {
     std::vector<NamedProbe> fit;
     try {
       fit = FindInModule(trace, {Selector::Kind::kModule, name}, readings);

@@ -2,6 +2,8 @@
 #ifndef ADDEND_CORE_EXPLAIN_PROBE_H_
 #define ADDEND_CORE_EXPLAIN_PROBE_H_
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,14 @@ std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selec
 // For each module whose name means several tensors, the selectors that mean one: "encoder gives several tensors; name
 // one: encoder@0 (aten::tanh (op #1) gives f32[2, 3]), encoder@1 (...)".
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs);
+
+// The call that gave a tensor as it is at a probe.
+struct Giver {
+  size_t call = 0;
+  size_t output = 0;  // among the call's outputs
+};
+// None where it is what the model was given.
+std::optional<Giver> GiverOf(const TracedRun& trace, const Probe& probe);
 
 // Whether both are the same elements of one tensor, as one operator left them.
 bool SameTensor(const Probe& a, const Probe& b);

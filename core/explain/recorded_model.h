@@ -112,6 +112,9 @@ class ReportingRecorder : public CallHandler {
   ReportingRecorder(CallHandler* next, const StageProgress* progress) : next_(next), progress_(progress) {}
   void Handle(const Operator& op, Stack* stack) override;
   at::ScalarType computed_in() const override { return next_->computed_in(); }
+  void AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) override {
+    next_->AddModuleOutput(module_path, index, tensor);
+  }
   std::exception_ptr error() const { return first_error_.error(); }
 
  private:

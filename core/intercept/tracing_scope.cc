@@ -72,12 +72,23 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
   }
 }
 
+// The handler that sees the operators of this thread; null where there is none, or a pause.
+const HandlerInfo* HandlerHere() {
+  const auto* info = static_cast<const HandlerInfo*>(c10::ThreadLocalDebugInfo::get(InfoKind()));
+  const bool traced = info != nullptr && !c10::impl::tls_is_dispatch_key_excluded(Key().key);
+  return traced ? info : nullptr;
+}
+
 }  // namespace
 
 at::ScalarType ComputedInHere() {
-  const auto* info = static_cast<const HandlerInfo*>(c10::ThreadLocalDebugInfo::get(InfoKind()));
-  const bool traced = info != nullptr && !c10::impl::tls_is_dispatch_key_excluded(Key().key);
-  return traced ? info->handler->computed_in() : at::ScalarType::Undefined;
+  const HandlerInfo* info = HandlerHere();
+  return info != nullptr ? info->handler->computed_in() : at::ScalarType::Undefined;
+}
+
+void TellModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) {
+  const HandlerInfo* info = HandlerHere();
+  if (info != nullptr) info->handler->AddModuleOutput(module_path, index, tensor);
 }
 
 std::optional<Operator> Operator::Find(const std::string& name, const std::string& overload) {

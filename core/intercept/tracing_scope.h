@@ -8,8 +8,10 @@
 #ifndef ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
 #define ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,10 +27,16 @@ class CallHandler {
   virtual void Handle(const Operator& op, Stack* stack) = 0;
   // The dtype that it has operators computed in; undefined: each computes in that of its arguments.
   virtual at::ScalarType computed_in() const { return at::ScalarType::Undefined; }
+  // Tensor number `index` of those that a module of the model has returned; 0 begins another call of the module.
+  // Undefined: it returned no tensor there, or none that anybody can name.
+  virtual void AddModuleOutput(const std::string& /*module_path*/, int64_t /*index*/, const at::Tensor& /*tensor*/) {}
 };
 
 // The dtype that the handler of this thread has operators computed in; undefined where there is none, or a pause.
 at::ScalarType ComputedInHere();
+
+// Tells the handler of this thread what a module has returned; nothing happens where there is none, or a pause.
+void TellModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor);
 
 // RAII: operators of this thread (and of the TorchScript forks that it starts) go to `handler`, which must outlive it,
 // also where it is opened under a TracingPause.

@@ -453,6 +453,12 @@ Operand Tracer::Output(const at::Tensor& given) {
   return operand;
 }
 
+void Tracer::AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) {
+  const TracingPause pause;
+  const bool met = tensor.defined() && tensor.has_storage() && StorageOf(tensor) >= 0;
+  recorder_.AddModuleOutput(module_path, index, met ? states_.Describe(Seen(tensor)) : Operand());
+}
+
 TracedRun Tracer::Finish() {
   trace_.starts = starts_.Take();
   trace_.stretches = checkpoints_.Take();

@@ -84,6 +84,7 @@ class Tracer : public CallHandler {
   // FailedPrecondition where it cannot be run on the baseline, and what the operator throws.
   void Handle(const Operator& op, Stack* stack) override;
   at::ScalarType computed_in() const override;
+  void AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) override;
 
   Recorder& recorder() { return recorder_; }
   // A tensor of the model as operators see it; see Note [Wide inputs] in wide_inputs.h.

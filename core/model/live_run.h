@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 
 namespace addend {
@@ -18,6 +19,11 @@ class LiveRun {
 
   // The module that runs from now on; empty: none.
   virtual void SetModule(const std::string& module_path) = 0;
+  // Tensor number `index` of those that a module has just returned, in the order of their nesting, from 0; 0 begins
+  // another call of the module. The name of the module then means what it returned. Undefined: it returned no
+  // tensor there. Tensors that no operator has met count, and cannot be asked for. Throws InvalidArgument where the
+  // numbers do not count up.
+  virtual void AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) = 0;
   // Names a tensor that is wanted, or what aliases it.
   virtual void AddOutput(const std::string& name, const at::Tensor& tensor) = 0;
   // Ends the recording of operators.

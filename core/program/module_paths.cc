@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace addend {
 namespace {
 
@@ -56,6 +58,11 @@ std::string ResolveModulePath(const std::string& script_path, const std::string&
   return matches == 1 ? match : script_path;
 }
 
+Error ModuleOutputsDoNotFollow(const std::string& module_path, int64_t index) {
+  return InvalidArgument(absl::StrCat("output ", index, " of the module ", module_path,
+                                      " does not follow; outputs are told in order, from 0, when a module returns"));
+}
+
 void CurrentModule::SetPaths(std::vector<std::string> paths) {
   paths_ = std::move(paths);
   std::sort(paths_.begin(), paths_.end());
@@ -63,7 +70,7 @@ void CurrentModule::SetPaths(std::vector<std::string> paths) {
 }
 
 std::string CurrentModule::PathOf(const std::string& script_path, const std::string& parameter) {
-  if (!told_.empty()) return told_;
+  if (told_ && (!told_->empty() || script_path.empty())) return *told_;
   const auto [found, is_new] = resolved_.try_emplace({script_path, parameter}, "");
   if (is_new) found->second = ResolveModulePath(script_path, parameter, paths_);
   return found->second;

@@ -2,11 +2,14 @@
 #ifndef ADDEND_CORE_PROGRAM_MODULE_PATHS_H_
 #define ADDEND_CORE_PROGRAM_MODULE_PATHS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/error.h"
 
 namespace addend {
 
@@ -17,19 +20,23 @@ namespace addend {
 std::string ResolveModulePath(const std::string& script_path, const std::string& parameter,
                               const std::vector<std::string>& known);
 
+// What a recorder throws where outputs of a module are not told in order.
+Error ModuleOutputsDoNotFollow(const std::string& module_path, int64_t index);
+
 // The module of the operator that runs, for recorders.
 class CurrentModule {
  public:
   // All paths of the model, in any order.
   void SetPaths(std::vector<std::string> paths);
-  // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
+  // The module that runs now, where the caller knows it; empty: the model itself, or a TorchScript module inside it.
+  // Before the first call script frames and parameter names tell.
   void Set(std::string path) { told_ = std::move(path); }
-  const std::string& told() const { return told_; }
+  const std::optional<std::string>& told() const { return told_; }
   // `script_path` and `parameter`: as for ResolveModulePath().
   std::string PathOf(const std::string& script_path, const std::string& parameter);
 
  private:
-  std::string told_;
+  std::optional<std::string> told_;
   std::vector<std::string> paths_;  // sorted
   // Comparing a place with every module takes a while, and the operators of a module share it.
   absl::flat_hash_map<std::pair<std::string, std::string>, std::string> resolved_;

@@ -98,9 +98,13 @@ int OutsideTensors::Add(const at::Tensor& tensor) {
   return number;
 }
 
-at::Tensor OutsideTensors::AsMet(const at::Tensor& tensor) const {
+at::Tensor OutsideTensors::FindMet(const at::Tensor& tensor) const {
   if (!memory_ || tensor.is_meta() || values_->FindStorage(tensor) >= 0) return tensor;
-  const at::Tensor live = memory_->Find(tensor);
+  return memory_->Find(tensor);
+}
+
+at::Tensor OutsideTensors::AsMet(const at::Tensor& tensor) const {
+  const at::Tensor live = FindMet(tensor);
   if (live.defined()) return live;
   // A parameter that is the output and that no call has read.
   if (memory_->MeetNamed(tensor).number >= 0) return tensor;

@@ -45,7 +45,9 @@ class OutsideTensors {
   void Know(int storage) {
     if (memory_) memory_->Know(storage);
   }
-  // The tensor as calls have met it. Throws NotFound where none has met its memory.
+  // The tensor as calls have met it; undefined where none has met its memory.
+  at::Tensor FindMet(const at::Tensor& tensor) const;
+  // The same, or a parameter that no call has read. Throws NotFound where none has met its memory.
   at::Tensor AsMet(const at::Tensor& tensor) const;
 
  private:

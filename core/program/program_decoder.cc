@@ -68,8 +68,8 @@ class Decoder {
 
   RecordedProgram Parts() {
     Only(json_, "the file",
-         {"format", "version", "libtorch", "inputs", "output", "output_versions", "module_paths", "values", "storages",
-          "calls", "guards", "places", "free", "sizes"});
+         {"format", "version", "libtorch", "inputs", "output", "output_versions", "module_paths", "returns", "values",
+          "storages", "calls", "guards", "places", "free", "sizes"});
     num_values_ = Size("values");
     num_storages_ = Size("storages");
     num_calls_ = Size("calls");
@@ -84,6 +84,7 @@ class Decoder {
     Guards();
     Inputs();
     Sizes();
+    Returns();
     Order();
     return std::move(program_);
   }
@@ -680,6 +681,25 @@ class Decoder {
     }
   }
 
+  // Files have the key where the modules of the model were seen.
+  void Returns() {
+    if (!json_.contains("returns")) return;
+    int64_t end = 0;
+    for (const Json& json : Array(json_, "returns", "the file")) {
+      const std::string where = absl::StrCat("returns[", program_.returns.size(), "]");
+      Only(json, where, {"module", "end", "values"});
+      RecordedReturn returned;
+      returned.module_path = String(json, "module", where);
+      end = Integer(json, "end", where, end, num_calls_);
+      returned.end = static_cast<int>(end);
+      for (const int64_t value : Integers(Member(json, "values", where), where, -1)) {
+        if (value >= num_values_) Fail(where, "names no value");
+        returned.values.push_back(static_cast<int>(value));
+      }
+      program_.returns.push_back(std::move(returned));
+    }
+  }
+
   // Every value is there before it is used.
   void Order() const {
     const auto check = [&](int value, int before, const std::string& where) {
@@ -692,6 +712,11 @@ class Decoder {
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       for (const TensorUse& use : program_.calls[c].uses) {
         if (use.value >= 0) check(use.value, static_cast<int>(c), absl::StrCat("calls[", c, "]"));
+      }
+    }
+    for (const RecordedReturn& returned : program_.returns) {
+      for (const int value : returned.values) {
+        if (value >= 0) check(value, returned.end, "returns");
       }
     }
     ForEachNumber(program_.output, [&](int value) { check(value, static_cast<int>(num_calls_), "output"); });

@@ -170,6 +170,10 @@ Json Encode(const RecordedGuard& guard) {
   return Json{{"kind", GuardKindName(guard.kind)}, {"call", guard.call}, {"value", Plain(guard.value)}};
 }
 
+Json Encode(const RecordedReturn& returned) {
+  return Json{{"module", returned.module_path}, {"end", returned.end}, {"values", returned.values}};
+}
+
 Json Encode(const FreeDimension& dimension) {
   Json json{{"input", dimension.input}, {"dim", dimension.dim}, {"like", dimension.like}};
   if (dimension.Limited()) {
@@ -253,6 +257,7 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
   json["output"] = Encode(program.output);
   json["output_versions"] = program.output_versions;
   json["module_paths"] = program.module_paths;
+  if (!program.returns.empty()) json["returns"] = EncodeAll(program.returns);
   json["values"] = EncodeAll(program.values);
   json["storages"] = EncodeStorages(program, &weights);
   json["calls"] = EncodeCalls(program);

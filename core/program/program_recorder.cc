@@ -60,6 +60,21 @@ void ProgramRecorder::Handle(const Operator& op, Stack* stack) {
   }
 }
 
+void ProgramRecorder::AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) {
+  if (finished_ || error_) return;
+  const TracingPause pause;
+  std::vector<RecordedReturn>& returns = program_.returns;
+  if (index == 0) returns.push_back({module_path, static_cast<int>(program_.calls.size()), {}});
+  const bool next = !returns.empty() && returns.back().module_path == module_path &&
+                    returns.back().values.size() == static_cast<size_t>(index);
+  if (!next) throw ModuleOutputsDoNotFollow(module_path, index);
+  const at::Tensor met = tensor.defined() && tensor.has_storage() ? outside_.FindMet(tensor) : at::Tensor();
+  const int storage = met.defined() ? values_.FindStorage(met) : -1;
+  int value = storage >= 0 ? values_.Find(met) : -1;
+  if (storage >= 0 && value < 0) value = values_.FindAlias(met, storage);
+  returns.back().values.push_back(value);
+}
+
 RecordedProgram ProgramRecorder::Finish(const c10::IValue& output) {
   const TracingPause pause;
   unwritten_.Forget();

@@ -50,6 +50,8 @@ class ProgramRecorder : public CallHandler {
   void SetModulePaths(std::vector<std::string> paths) { places_.SetModulePaths(std::move(paths)); }
   // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
   void SetModule(const std::string& path) { places_.SetModule(path); }
+  // See CallHandler. Tensors may be other objects over the memory that the model computes with, as of MatchMemory().
+  void AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) override;
   // Sets who gives the caller's own source lines, outermost first, at every operator outside TorchScript.
   void SetFrameProvider(std::function<std::vector<SourceFrame>()> frames) {
     places_.SetFrameProvider(std::move(frames));

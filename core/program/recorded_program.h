@@ -178,6 +178,13 @@ struct FreeDimension {
   bool Has(int64_t size) const { return size >= least && size <= most && (size - least) % step == 0; }
 };
 
+// A call of a module that has returned, where the front end saw it.
+struct RecordedReturn {
+  std::string module_path;
+  int end = 0;              // how many calls had run by then
+  std::vector<int> values;  // in order; -1: a tensor that is no value of the program
+};
+
 struct RecordedProgram {
   std::string libtorch;  // the version that it was recorded with, "1.13.1"; empty: not known
   std::vector<RecordedValue> values;
@@ -189,6 +196,7 @@ struct RecordedProgram {
   Structure output;                       // tensors are values of the program
   std::vector<int> output_versions;       // for each tensor of `output`: the version of its storage at the end
   std::vector<std::string> module_paths;  // of all modules of the model
+  std::vector<RecordedReturn> returns;    // in the order in which the modules returned; ascending by end
   std::vector<FreeDimension> free;        // learned; empty: sizes are those of the recording
   std::vector<SizeRelation> sizes;        // learned; ascending by call, those of constants first
 };

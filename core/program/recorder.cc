@@ -100,6 +100,15 @@ void Recorder::Give(const at::Tensor& tensor) {
   if (id >= 0) program_.storages[id].inner = true;
 }
 
+void Recorder::AddModuleOutput(const std::string& path, int64_t index, Operand tensor) {
+  std::vector<ModuleReturn>& returns = program_.returns;
+  if (index == 0) returns.push_back({path, static_cast<int64_t>(program_.calls.size()), {}});
+  const bool next = !returns.empty() && returns.back().module_path == path &&
+                    returns.back().tensors.size() == static_cast<size_t>(index);
+  if (!next) throw ModuleOutputsDoNotFollow(path, index);
+  returns.back().tensors.push_back(std::move(tensor));
+}
+
 Operand Recorder::Describe(const at::Tensor& tensor) {
   Operand operand;
   operand.storage = StorageId(tensor);

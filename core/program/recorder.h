@@ -84,8 +84,12 @@ class Recorder {
   Position PositionOf(const Call& call);
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
   void SetModulePaths(std::vector<std::string> paths) { module_.SetPaths(std::move(paths)); }
-  // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
+  // The module that runs now, where the caller knows it; empty: the model itself, or a TorchScript module inside it.
   void SetModule(std::string path) { module_.Set(std::move(path)); }
+  // Tensor number `index` of those that a module has returned; 0 begins another call of it. An operand without storage
+  // stands for what is no tensor, or for one that no operator has met. Throws InvalidArgument where the numbers do not
+  // count up.
+  void AddModuleOutput(const std::string& path, int64_t index, Operand tensor);
 
  private:
   // What an operator writes as its result.

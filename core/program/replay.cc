@@ -99,8 +99,10 @@ class Replay::Execution {
       const bool outside = kind == ValueKind::kParameter || kind == ValueKind::kBuffer || kind == ValueKind::kConstant;
       if (wanted_[v] && outside) Get(static_cast<int>(v));
     }
+    TellReturns(0);
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       RunCall(static_cast<int>(c));
+      TellReturns(static_cast<int>(c) + 1);
       for (const int dead : replay_.dead_[c]) tensors_[dead] = at::Tensor();
     }
     ReplayResult result;
@@ -317,6 +319,18 @@ class Replay::Execution {
     }
     const c10::AutoGradMode no_grad(false);
     Whole(tensor, storage.initial).copy_(Initial(program_.values[value].storage));
+  }
+
+  // Tells what the modules have returned that had done so when `end` calls had run.
+  void TellReturns(int end) {
+    const std::vector<RecordedReturn>& returns = program_.returns;
+    for (; returned_ < returns.size() && returns[returned_].end == end; ++returned_) {
+      const RecordedReturn& own = returns[returned_];
+      for (size_t k = 0; k < own.values.size(); ++k) {
+        const at::Tensor tensor = own.values[k] >= 0 ? tensors_[own.values[k]] : at::Tensor();
+        TellModuleOutput(own.module_path, static_cast<int64_t>(k), tensor);
+      }
+    }
   }
 
   // ------------------------------------------------------------------------------------------------- calls
@@ -540,6 +554,7 @@ class Replay::Execution {
   absl::flat_hash_map<const c10::StorageImpl*, int> lent_;  // the program's own memory that is not copied: its storage
   std::vector<at::Tensor> changed_;                         // by written use of the call at hand
   size_t relation_ = 0;
+  size_t returned_ = 0;  // how many modules have
   int last_write_ = -1;  // the last call that writes elements
   int now_ = -1;
 };
@@ -571,6 +586,11 @@ Replay::Replay(std::shared_ptr<const RecordedProgram> program)
       if (value >= 0) last[value] = static_cast<int>(c);
     }
     for (const int value : call.written) last[value] = static_cast<int>(c);
+  }
+  for (const RecordedReturn& returned : program_->returns) {
+    for (const int value : returned.values) {
+      if (value >= 0) last[value] = std::max(last[value], returned.end - 1);
+    }
   }
   ForEachNumber(program_->output, [&](int value) { last[value] = static_cast<int>(num_calls); });
   for (size_t v = 0; v < last.size(); ++v) {

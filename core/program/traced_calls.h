@@ -100,9 +100,17 @@ struct StorageInfo {
 // True where the operand is the storage from its start to its end, each element as it is stored.
 bool CoversWhole(const Operand& operand, const StorageInfo& storage);
 
+// A call of a module that has returned, where somebody told of it.
+struct ModuleReturn {
+  std::string module_path;
+  int64_t end = 0;               // how many calls had been recorded by then
+  std::vector<Operand> tensors;  // in order; those that no operator has met have no storage
+};
+
 struct TracedCalls {
   std::vector<Call> calls;
   std::vector<StorageInfo> storages;
+  std::vector<ModuleReturn> returns;  // in the order in which they returned
 };
 
 // One line: "add(f32[2, 3], f32[3], 1) -> f32[2, 3]".

@@ -106,6 +106,11 @@ void LiveProgram::SetModule(const std::string& module_path) {
   run_->SetModule(module_path);
 }
 
+void LiveProgram::AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) {
+  scope_->RequireOwnThread();
+  run_->recorder().AddModuleOutput(module_path, index, tensor);
+}
+
 void LiveProgram::ShowCode(const CodeTraceOptions& options, const std::function<void(const std::string& lines)>& show) {
   scope_->RequireOwnThread();
   if (options.names || !options.numbers.empty()) {

@@ -42,6 +42,7 @@ class LiveProgram : public LiveRun {
   void NameTensor(const std::string& name, const at::Tensor& tensor, bool learned);
   // The program has the modules that it was told.
   void SetModule(const std::string& module_path) override;
+  void AddModuleOutput(const std::string& module_path, int64_t index, const at::Tensor& tensor) override;
   // Shows every call from now on once it has finished: its lines as CodeTrace() prints them. Throws InvalidArgument for
   // names and numbers, which nobody knows before the end.
   void ShowCode(const CodeTraceOptions& options, const std::function<void(const std::string& lines)>& show);

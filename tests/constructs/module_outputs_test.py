@@ -139,6 +139,16 @@ class ModuleOutputsTest(unittest.TestCase):
             yield "file", addend.load_model(path)
         yield "program", addend.compile(net).record(X).model()
 
+    def told(self, net):
+        """The doors that see what modules return: a live model, its program, and that program from a file."""
+        for door, model in self.models(net):
+            if door != "file":
+                yield door, model
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program")
+            addend.compile(net).record(X).save(path)
+            yield "saved program", addend.Program.load(path).model()
+
     def probed(self, model, name):
         return model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=[name])[name]
 
@@ -225,6 +235,151 @@ class ModuleOutputsTest(unittest.TestCase):
                 for k in range(2):
                     torch.testing.assert_close(results["inner:%d" % k].value.torch(), found[k])
 
+    def test_the_number_is_that_of_the_returned_tensor(self):
+        class Swapped(nn.Module):
+            def forward(self, x):
+                first = x * 2
+                second = first.tanh()
+                return second, first
+
+        class Net(nn.Module):
+            def __init__(self, used):
+                super().__init__()
+                self.inner, self.head, self.used = Swapped(), nn.Linear(4, 3), used
+
+            def forward(self, x):
+                returned = self.inner(x)
+                return self.head(sum(returned[k] for k in self.used))
+
+        for used in ([0, 1], [0], [1]):
+            net = Net(used).eval()
+            want = hooked(net)[0]
+            for door, model in self.told(net):
+                with self.subTest(used=used, door=door):
+                    for k in range(2):
+                        torch.testing.assert_close(self.probed(model, "inner:%d" % k).value.torch(), want[k])
+                    if len(used) == 1:
+                        torch.testing.assert_close(self.probed(model, "inner").value.torch(), want[used[0]])
+
+    def test_what_was_returned_is_known_however_it_was_made(self):
+        class Keeps(nn.Module):
+            """Returns its input, and keeps a penalty."""
+
+            def forward(self, x):
+                self.penalty = (x**2).mean()
+                return x
+
+        class Unused(nn.Module):
+            def forward(self, x):
+                x.exp()
+                return x
+
+        class Part(nn.Module):
+            def forward(self, x):
+                return x[..., :4]
+
+        class Dropped(nn.Dropout):
+            pass
+
+        class Bare(nn.Module):
+            """The model's own product and sum read the parameters of a module."""
+
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(self.inner(x) * self.inner.bias + self.inner.weight[0])
+
+        class Chain(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.first, self.inner, self.head = nn.Linear(4, 4), inner, nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(self.inner(self.first(x)))
+
+        class Elsewhere(nn.Module):
+            """Ends in a module that is registered under another path as well."""
+
+            def __init__(self):
+                super().__init__()
+                self.last = nn.Linear(4, 4)
+                self.inner = nn.Sequential(nn.Tanh(), self.last)
+                self.head = nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(self.inner(x))
+
+        nets = [Chain(kind) for kind in (Keeps(), Unused(), Part(), Dropped(), nn.Identity(), nn.ReLU(inplace=True))]
+        for net in (*nets, Bare(), Elsewhere()):
+            net.eval()
+            want = hooked(net)[0][0].clone()
+            for door, model in self.told(net):
+                with self.subTest(type(getattr(net, "inner")).__name__, net=type(net).__name__, door=door):
+                    torch.testing.assert_close(self.probed(model, "inner").value.torch(), want)
+                    explained = model.explain(addend.Input(X, dims=1, baseline=0.25), targets="0,0,1", at="inner")
+                    self.assertAlmostEqual(explained[0].value, want[0, 0, 1].item(), places=5)
+
+    def test_blocks_that_repeat_with_nothing_between_are_counted(self):
+        class Residual(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return x + self.layer(x).tanh()
+
+        class Shared(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner, self.head = inner, nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(self.inner(self.inner(self.inner(x))))
+
+        for inner in (Residual(), nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.Tanh()):
+            net = Shared(inner).eval()
+            want = [returned[0] for returned in hooked(net)]
+            for door, model in self.told(net):
+                with self.subTest(type(inner).__name__, door=door):
+                    with self.assertRaisesRegex(addend.InvalidArgument, r"inner@0 \(.*inner@2 \("):
+                        self.probed(model, "inner")
+                    for k in range(3):
+                        torch.testing.assert_close(self.probed(model, "inner@%d" % k).value.torch(), want[k])
+
+    def test_every_door_means_the_same_tensor_of_a_recurrence(self):
+        for kind in (nn.GRU, nn.RNN, nn.LSTM):
+            net = Both()
+            net.inner = kind(4, 5, batch_first=True)
+            net.forward = lambda x, net=net: net.head(net.inner(x)[0])
+            net.eval()
+            want = hooked(net)[0][0]
+            for door, model in self.told(net):
+                with self.subTest(kind.__name__, door=door):
+                    torch.testing.assert_close(self.probed(model, "inner:0").value.torch(), want)
+                    found = model.explain(X, inside=addend.Inside("inner:0", dims=2), targets="0,1,2")
+                    parts = (want[0, 1] * net.head.weight[2]).tolist()
+                    for a, b in zip(found[0].contributions, parts):
+                        self.assertAlmostEqual(a, b, places=5)
+
+    def test_a_module_that_returns_no_numbers_has_no_tensor(self):
+        class Chooses(nn.Module):
+            def forward(self, x):
+                return x.exp().argmax(-1)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = Chooses(), nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(x * self.inner(x)[..., None])
+
+        for door, model in self.told(Net().eval()):
+            with self.subTest(door=door):
+                with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor leaves inner"):
+                    self.probed(model, "inner")
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,7 @@
 """Models that keep a state from run to run, and whatever can be named in a question: outputs, blocks, elements."""
 
 import collections
+import io
 import os
 import sys
 import tempfile
@@ -658,12 +659,55 @@ class NamesTest(unittest.TestCase):
             "what remains": lambda s: 1 - s.sigmoid(),
             "turned": lambda s: s.sigmoid() * -1 + 1,
             "moved down": lambda s: s.sigmoid() - 0.5,
+            "turned by a factor of a sum": lambda s: torch.add(1, s.sigmoid(), alpha=-1),
+            "turned by a quotient": lambda s: torch.tensor(0.1) / s.sigmoid(),
+            "both classes": lambda s: torch.cat([1 - s[:, :1].sigmoid(), s[:, :1].sigmoid()], 1),
+            "both classes, stacked": lambda s: torch.stack([1 - s[:, 0].sigmoid(), s[:, 0].sigmoid()], -1),
+            "in another order": lambda s: s.softmax(-1)[:, [2, 1, 0]],
+            "flipped": lambda s: s.softmax(-1).flip(1),
+            "chosen": lambda s: s.softmax(-1).index_select(1, torch.tensor([0, 2])),
+            "two softmaxes": lambda s: torch.cat([s.softmax(-1), (2 * s).softmax(-1)], 1),
+            "their mean": lambda s: (s.softmax(-1) + (2 * s).softmax(-1)) / 2,
+            "their product": lambda s: s.sigmoid() * (2 * s).sigmoid(),
+            "masked": lambda s: s.softmax(-1).masked_fill(torch.tensor([[False, False, True]]), 0),
+            "masked by where": lambda s: torch.where(torch.tensor([[False, True, True]]), s.softmax(-1), torch.zeros(1)),
+            "padded": lambda s: nn.functional.pad(s.softmax(-1), (0, 1)),
+            "rounded": lambda s: s.softmax(-1).round(decimals=3),
+            "smoothed": lambda s: torch.lerp(s.softmax(-1), torch.full((1, 3), 1 / 3), 0.1),
+            "the largest": lambda s: s.softmax(-1).amax(-1, keepdim=True).expand(1, 3),
+            "cut off": lambda s: nn.functional.relu(s.softmax(-1) - 0.01),
+            "a loss of each class": lambda s: nn.functional.binary_cross_entropy(
+                s.sigmoid(), torch.ones(1, 3), reduction="none"
+            ),
+            "a loss": lambda s: nn.functional.nll_loss(s.log_softmax(-1), torch.tensor([1]), reduction="none")[:, None],
+            "a loss of scores": lambda s: nn.functional.cross_entropy(s, torch.tensor([1]), reduction="none").reshape(1, 1),
         }.items():
             with self.subTest(name):
                 with self.assertRaisesRegex(addend.InvalidArgument, "gives? the (output|scores)"):
                     addend.compile(lambda x, behind=behind: behind(scores(x))).explain(
                         self.input(), targets="0,1", at="logits"
                     )
+
+    @of("outputs by name")
+    def test_a_split_at_the_logits_is_one_of_the_scores(self):
+        for name, last in {"softmax": nn.Softmax(-1), "sigmoid": nn.Sigmoid(), "log_softmax": nn.LogSoftmax(-1)}.items():
+            net = nn.Sequential(nn.Linear(4, 3), last).eval()
+            compiled = addend.compile(net)
+            traced = io.BytesIO()
+            torch.jit.save(torch.jit.trace(net, self.x), traced)
+            for door, model in {
+                "live": compiled,
+                "program": compiled.record(self.x).model(),
+                "file": addend.load_model(traced.getvalue()),
+            }.items():
+                with self.subTest(name, door=door):
+                    found, scores = (
+                        model.explain(self.x, inside=addend.Inside(place, dims=1), targets="0,1")[0]
+                        for place in ("logits", "0")
+                    )
+                    self.assertEqual(found.contributions, scores.contributions)
+                    self.assertEqual(found.reference, scores.reference)
+                    self.assertAlmostEqual(scores.reference, last(torch.zeros(1, 3))[0, 1].item(), places=6)
 
     @of("outputs by name")
     def test_files_obey_or_refuse(self):

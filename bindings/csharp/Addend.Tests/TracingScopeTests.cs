@@ -32,6 +32,26 @@ public sealed class TracingScopeTests : IDisposable
     }
 
     [Fact]
+    public void Modules_mean_what_they_returned()
+    {
+        Tensor x = Tensor.From(new[] { 1.0, -2.0, 3.0 });
+        var request = new Request(new Input(x) { Split = Split.Along(0), Baseline = 0.0 })
+        {
+            Probes = ["pair:0", "pair"],
+        };
+        using var tracing = new TracingScope(request);
+        Tensor doubled = Operators.Call("aten::mul", x, 2.0).Tensor();
+        Tensor tripled = Operators.Call("aten::mul", x, 3.0).Tensor();
+        tracing.AddModuleOutputs("pair", tripled, doubled);
+        tracing.AddModuleOutputs("none");
+        tracing.AddOutput("y", Operators.Call("aten::relu", doubled).Tensor());
+        Results results = tracing.End();
+        CompositionTests.Expect([3, -6, 9], results.Composition("pair:0").Value());
+        // The other one is read.
+        CompositionTests.Expect([2, -4, 6], results.Composition("pair").Value());
+    }
+
+    [Fact]
     public void Notes_tell_the_lines_and_the_reference_is_verified()
     {
         Tensor x = Tensor.From(new[] { 1.0, -2.0, 3.0 });

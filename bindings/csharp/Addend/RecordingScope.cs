@@ -40,6 +40,12 @@ public sealed class RecordingScope : AddendObject
     public void SetModule(string modulePath) =>
         AddendNative.addend_trace_set_module(Handle, Text.Checked(modulePath, nameof(modulePath)));
 
+    /// <summary>Tells what a module has just returned. The path of the module then means these tensors.</summary>
+    /// <param name="modulePath">The path, as <c>encoder.layers.3</c>.</param>
+    /// <param name="tensors">All tensors that it returns, in order; none where it returns none.</param>
+    public void AddModuleOutputs(string modulePath, params Tensor[] tensors) =>
+        ModuleOutputs.Tell(Handle, modulePath, tensors);
+
     /// <summary>Makes a live tensor, which is known by its memory, the program's next output.</summary>
     /// <param name="tensor">What a recorded operator gave.</param>
     public void AddOutput(Tensor tensor)

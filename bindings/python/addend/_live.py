@@ -216,7 +216,7 @@ class Block:
         wrapped = self._uncompiled.install()
         if wrapped:
             self._notes.append(_UNCOMPILED % ", ".join(wrapped))
-        self._modules.install(self._set_module)
+        self._modules.install(self._set_module, self._add_module_outputs)
         self._workers.install()
         self._readings.install()
         if self._listing is not None:
@@ -250,6 +250,29 @@ class Block:
 
     def _set_module(self, path: str) -> None:
         _native.trace_set_module(self._trace, path)
+
+    def _add_module_outputs(self, path: str, output: Any) -> None:
+        """Tells what a module has returned."""
+        import torch
+
+        tensors: List[Any] = []
+
+        def note(leaf: Any, _: str) -> Any:
+            if isinstance(leaf, torch.Tensor):
+                tensors.append(leaf)
+            return leaf
+
+        map_leaves(note, output, "")
+        for index, tensor in enumerate(tensors or [None]):
+            _native.trace_add_module_output(self._trace, path, index, _handle_of(tensor))
+
+
+def _handle_of(tensor: Any) -> Any:
+    """A handle of a tensor that a module returned, without an operator; None where it can have none."""
+    try:
+        return None if tensor is None else _native.tensor_from_torch(tensor)
+    except (Error, RuntimeError, TypeError):
+        return None
 
 
 class Trace(Block):

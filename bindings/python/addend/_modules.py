@@ -174,7 +174,13 @@ class ModulePaths:
         self._hooks: List[Any] = []
         self.elsewhere: Optional[str] = None
 
-    def install(self, tell: Callable[[str], None]) -> None:
+    def install(self, tell: Callable[[str], None], returned: Callable[[str, Any], None]) -> None:
+        """Begins to tell.
+
+        Args:
+            tell: takes the path of the module that runs from now on; empty outside.
+            returned: takes the path of a module that has returned, and what it returned.
+        """
         if not self._modules:
             return
         from torch.jit import ScriptModule
@@ -197,9 +203,12 @@ class ModulePaths:
             running.append(module)
             tell(paths[id(module)])
 
-        def leave(module: Any, *_: Any) -> None:
+        def leave(module: Any, _: Any, output: Any) -> None:
             if threading.get_ident() != thread:
                 return
+            path = paths[id(module)]
+            if path:
+                returned(path, output)
             # A module that raised never left: those inside of this one go too.
             while running and running.pop() is not module:
                 pass
@@ -217,7 +226,9 @@ class ModulePaths:
             hooks.register_module_forward_pre_hook(lambda module, *_: enter(module) if id(module) in paths else None)
         )
         self._hooks.append(
-            hooks.register_module_forward_hook(lambda module, *_: leave(module) if id(module) in left else None)
+            hooks.register_module_forward_hook(
+                lambda module, given, output: leave(module, given, output) if id(module) in left else None
+            )
         )
 
     def remove(self) -> None:

@@ -34,6 +34,16 @@ public abstract class LiveScope extends NativeObject {
   }
 
   /**
+   * Tells what a module has just returned. The path of the module then means these tensors.
+   *
+   * @param modulePath the path, as {@code encoder.layers.3}
+   * @param tensors all tensors that it returns, in order; none where it returns none
+   */
+  public void addModuleOutputs(String modulePath, Tensor... tensors) {
+    ModuleOutputs.tell(this, modulePath, tensors);
+  }
+
+  /**
    * Names a live tensor, which is known by its memory, as an output.
    *
    * @param name what the output is called

@@ -59,6 +59,16 @@ public final class RecordingScope extends NativeObject {
   }
 
   /**
+   * Tells what a module has just returned. The path of the module then means these tensors.
+   *
+   * @param modulePath the path, as {@code encoder.layers.3}
+   * @param tensors all tensors that it returns, in order; none where it returns none
+   */
+  public void addModuleOutputs(String modulePath, Tensor... tensors) {
+    ModuleOutputs.tell(this, modulePath, tensors);
+  }
+
+  /**
    * Makes a live tensor, which is known by its memory, the program's next output.
    *
    * @param tensor what a recorded operator gave

@@ -33,6 +33,20 @@ class TracingScopeTest extends ScopedTest {
   }
 
   @Test
+  void modulesMeanWhatTheyReturned() {
+    final TracingScope tracing = new TracingScope(asked().probe("pair:0").probe("pair"));
+    final Tensor doubled = Addend.call("aten::mul", x, 2.0).tensor(0);
+    final Tensor tripled = Addend.call("aten::mul", x, 3.0).tensor(0);
+    tracing.addModuleOutputs("pair", tripled, doubled);
+    tracing.addModuleOutputs("none");
+    tracing.addOutput("y", Addend.call("aten::relu", doubled).tensor(0));
+    final Results results = tracing.end();
+    assertArrayEquals(new double[] {3, -6, 9}, results.composition("pair:0").value().toDoubleArray());
+    // The other one is read.
+    assertArrayEquals(new double[] {2, -4, 6}, results.composition("pair").value().toDoubleArray());
+  }
+
+  @Test
   void notesTellTheLinesAndTheReferenceIsVerified() {
     try (TracingScope tracing = new TracingScope(asked())) {
       final Tensor above = Addend.call("aten::gt", x, 1.5).tensor(0);
