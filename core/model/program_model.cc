@@ -6,11 +6,33 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/random_state.h"
 #include "core/program/replay.h"
 #include "core/program/replay_notes.h"
 
 namespace addend {
 namespace {
+
+// State of a program: that of its tensors, and of the generators that its calls were given, which it draws from as the
+// recorded model did. A default generator is given to nobody; see RandomState.
+class ProgramState : public ModelState {
+ public:
+  ProgramState(std::shared_ptr<ModelState> tensors, const RecordedProgram& program) : tensors_(std::move(tensors)) {
+    for (const at::Generator& generator : GivenGenerators(program)) generators_.Add(generator);
+  }
+
+  void Restore() override {
+    tensors_->Restore();
+    generators_.Restore();
+  }
+
+  // Draws are no state that a next run would have to find: notes tell of them.
+  std::string Difference() const override { return tensors_->Difference(); }
+
+ private:
+  std::shared_ptr<ModelState> tensors_;
+  GeneratorStates generators_;
+};
 
 class ProgramModel : public Model {
  public:
@@ -44,6 +66,10 @@ class ProgramModel : public Model {
   }
 
   std::vector<std::string> ModulePaths() const override { return replay_.program().module_paths; }
+
+  std::shared_ptr<ModelState> KeepState() const override {
+    return std::make_shared<ProgramState>(Model::KeepState(), replay_.program());
+  }
 
   std::vector<std::string> Notes() const override {
     std::vector<std::string> notes;

@@ -17,32 +17,33 @@ at::Generator DefaultGenerator(const at::Device& device) {
   }
 }
 
-RandomState::RandomState(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Device> devices = {at::Device(at::kCPU)};
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined()) devices.push_back(tensor.device());
-  }
-  for (const at::Device& device : devices) {
-    at::Generator generator = DefaultGenerator(device);
-    const bool known =
-        std::any_of(states_.begin(), states_.end(), [&](const auto& state) { return state.first == generator; });
-    if (known) continue;
+void GeneratorStates::Add(at::Generator generator) {
+  const auto is_this = [&](const auto& state) { return state.first == generator; };
+  if (!generator.defined() || std::any_of(states_.begin(), states_.end(), is_this)) return;
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  states_.emplace_back(generator, generator.get_state());
+}
+
+void GeneratorStates::Restore() {
+  for (auto& [generator, state] : states_) {
     const std::lock_guard<std::mutex> lock(generator.mutex());
-    states_.emplace_back(generator, generator.get_state());
+    generator.set_state(state);
   }
 }
+
+RandomState::RandomState(const std::vector<at::Tensor>& tensors) {
+  states_.Add(DefaultGenerator(at::kCPU));
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) states_.Add(DefaultGenerator(tensor.device()));
+  }
+}
+
+void RandomState::Restore() { states_.Restore(); }
 
 RandomState::~RandomState() {
   try {
     Restore();
   } catch (const std::exception&) {  // a generator that refuses its own state goes on as it is
-  }
-}
-
-void RandomState::Restore() {
-  for (auto& [generator, state] : states_) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(state);
   }
 }
 

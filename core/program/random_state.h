@@ -14,6 +14,18 @@ namespace addend {
 // its own.
 at::Generator DefaultGenerator(const at::Device& device);
 
+// States of generators, as they were when each was added.
+class GeneratorStates {
+ public:
+  // Adds one; undefined ones and those that are here already are left out.
+  void Add(at::Generator generator);
+  void Restore();
+  void Clear() { states_.clear(); }
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
 // RAII: restores the states of default generators, so that several runs draw the same numbers.
 class RandomState {
  public:
@@ -24,10 +36,10 @@ class RandomState {
   RandomState& operator=(const RandomState&) = delete;
   void Restore();
   // Lets the generators go on as they are: nothing is restored any more.
-  void Leave() { states_.clear(); }
+  void Leave() { states_.Clear(); }
 
  private:
-  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+  GeneratorStates states_;
 };
 
 }  // namespace addend

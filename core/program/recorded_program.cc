@@ -99,6 +99,16 @@ std::string DescribeCall(const RecordedProgram& program, int call) {
   return DescribeCall(recorded.op.schema(), recorded.arguments, text);
 }
 
+std::vector<at::Generator> GivenGenerators(const RecordedProgram& program) {
+  std::vector<at::Generator> generators;
+  for (const RecordedCall& call : program.calls) {
+    for (const c10::IValue& argument : call.arguments) {
+      if (argument.isGenerator()) generators.push_back(argument.toGenerator());
+    }
+  }
+  return generators;
+}
+
 int FindValue(const RecordedProgram& program, const std::string& name) {
   for (size_t v = 0; v < program.values.size(); ++v) {
     if (program.values[v].name == name) return static_cast<int>(v);

@@ -14,6 +14,7 @@
 #ifndef ADDEND_CORE_PROGRAM_RECORDED_PROGRAM_H_
 #define ADDEND_CORE_PROGRAM_RECORDED_PROGRAM_H_
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/Device.h>
@@ -214,6 +215,8 @@ std::string DescribeValue(const RecordedValue& value);
 std::string DescribeDimension(const RecordedProgram& program, int input, int dim);
 // "sizes from 1 to 9 were tried", "sizes from 4 to 12, 4 apart, were tried": what the limits of a free dimension are.
 std::string DescribeLimits(const FreeDimension& dimension);
+// The generators that calls were given, which a replay draws from, too; one for each time that one was given.
+std::vector<at::Generator> GivenGenerators(const RecordedProgram& program);
 // The number of the value of that name. Throws NotFound.
 int FindValue(const RecordedProgram& program, const std::string& name);
 // Returns the calls that have to run before this one so that it reads what it read, ascending and without repetition:

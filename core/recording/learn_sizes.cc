@@ -105,6 +105,7 @@ class Learner {
   void Add(const Inputs& inputs, size_t example) {
     random_.Restore();
     runs_.push_back(record_(Copies(inputs), example));
+    for (const at::Generator& generator : GivenGenerators(*runs_.back().program)) given_.Add(generator);
     std::vector<std::vector<int64_t>> sizes;
     for (const at::Tensor& tensor : TensorsOf(inputs)) sizes.push_back(tensor.sizes().vec());
     sizes_.push_back(std::move(sizes));
@@ -447,6 +448,7 @@ class Learner {
     const Replay replay(recording.program);
     for (size_t r = 0; r < runs_.size(); ++r) {
       random_.Restore();
+      given_.Restore();
       const std::vector<at::Tensor> found = TensorsOf({replay.Run(Copies(examples_[r])).output});
       const std::vector<at::Tensor> expected = TensorsOf({runs_[r].output});
       for (size_t k = 0; k < expected.size(); ++k) {
@@ -462,6 +464,7 @@ class Learner {
   std::vector<Inputs> examples_;
   // Every run draws the same random numbers.
   RandomState random_{examples_.empty() ? std::vector<at::Tensor>() : TensorsOf(examples_[0])};
+  GeneratorStates given_;  // of generators that calls were given, as every run found them
   std::vector<Recording> runs_;
   std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by run and tensor
   std::vector<int> values_;                               // by tensor

@@ -40,7 +40,8 @@ namespace addend {
 // program may have no free dimension at all; about ten runs of the model for each dimension.
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
                       const RecordOptions& options = {});
-// Learns sizes from whatever `record` records.
+// Learns sizes from whatever `record` records. It leaves generators that the model draws from and that are not the
+// default ones as it found them: replays draw what recordings drew.
 Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples);
 
 }  // namespace addend
