@@ -77,4 +77,10 @@ AREAS = {
         "replays that draw",
         "blocks that are called by keyword",
     ),
+    "several runs": (
+        "state in containers, slots, tensors and gradients",
+        "generators of the model's own",
+        "generators that are given",
+        "state that goes another way",
+    ),
 }

@@ -469,12 +469,12 @@ class TracedModel:
         """
         chosen, kwargs = self._choices(kwargs)
         outputs = chosen.pop("outputs", None)
-        insides = self._placed(chosen.pop("inside", None), args, kwargs)
+        insides, searched = self._placed(chosen.pop("inside", None), args, kwargs)
         call = _Call(self.model, args, kwargs)
         on_baseline = OnBaseline().reported() if chosen.pop("verify_reference", False) else None
         request, context = _request_of(chosen)
         trace = self._traced(Trace, call, insides, request, context)
-        output, names = self._run(call, trace, insides, _names_of(outputs), on_baseline)
+        output, names = self._run(call, trace, insides, _names_of(outputs), on_baseline, searched)
         results = trace.results
         assert results is not None
         results.output = map_leaves(
@@ -601,7 +601,7 @@ class TracedModel:
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_PlanTrace, call, (), request, context)
-        before = State(self.model)
+        before = State(self.model, given=(args, kwargs))
         output, _ = self._run(call, trace, (), outputs, OnBaseline().reported())
         self._require_steady(call, before, output)
         return Plan(trace.found, self.model)
@@ -725,7 +725,7 @@ class TracedModel:
         if any(isinstance(given, Input) and given.has_several_baselines for given in call.given):
             options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
             return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
-        insides = self._placed(chosen.pop("inside", None), args, kwargs)
+        insides, searched = self._placed(chosen.pop("inside", None), args, kwargs)
         if chosen.pop("verify_reference", False):
             on_baseline = (on_baseline or OnBaseline()).reported()
         elif insides:
@@ -733,7 +733,7 @@ class TracedModel:
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_AttributionTrace, call, insides, request, context)
-        output, _ = self._run(call, trace, insides, outputs, on_baseline)
+        output, _ = self._run(call, trace, insides, outputs, on_baseline, searched)
         return Attribution(trace.found, len(insides), call.tensors, output), call.places
 
     def _for_files(self, chosen: Dict[str, Any], taken: Sequence[str]) -> Dict[str, Any]:
@@ -750,9 +750,9 @@ class TracedModel:
         sources = as_inputs(call.given)
         if all(source.dims is None and source.labels is None and source.parts is None for source in sources):
             raise ValueError("nothing to attribute to: pass an addend.Input with dims or labels")
-        before = State(self.model)
+        before = State(self.model, given=(args, kwargs))
         program, returned, places = self._record_call(args, kwargs, True)
-        after = State(self.model)
+        after = State(self.model, given=(args, kwargs))
         larger = [] if each_example is None else larger_calls(call.places, sources, (args, kwargs), each_example)
         # Numbers that left the tensors of a batch would be those of all its examples together.
         if larger and program.summary["guards"]:
@@ -762,27 +762,34 @@ class TracedModel:
             # Batches of examples have other sizes; a model that takes them is asked with them.
             before.restore()
             try:
-                program = self._record_several([(args, kwargs), *larger], True)
-            except Exception:
-                if examples_of(sources, each_example) > 1:
+                program = self._record_several([(args, kwargs), *larger], True, _numbers_in(returned))
+            except Exception as error:
+                if examples_of(sources, each_example) > 1 or str(error).startswith(_APART):
                     raise
             finally:
                 after.restore()
         inputs = dict(zip([name or "" for name in call.names], sources))
         names = dict(zip(places, (output.name for output in program.outputs)))
-        return RecordedQuestion(program.model(), inputs, call.places, returned, places, names, before, after)
+        question = RecordedQuestion(program.model(), inputs, call.places, returned, places, names, before, after)
+        # The recording may draw from a generator, or read memory, that nobody knows of.
+        self._require_same(call, _numbers_in(returned), question.replayed())
+        return question
 
-    def _placed(self, inside: Any, args: Any, kwargs: Any) -> List[Inside]:
-        """What starts inside the model, with heads and experts found by a run that leaves no trace."""
+    def _placed(self, inside: Any, args: Any, kwargs: Any) -> Tuple[List[Inside], Dict[str, Any]]:
+        """What starts inside the model, with heads and experts found by a run that leaves no trace; and the numbers that
+        this run gave, by their places, where there was one."""
+        searched: Dict[str, Any] = {}
 
         def record() -> Program:
-            before = State(self.model)
+            before = State(self.model, given=(args, kwargs))
             try:
-                return self._record(_copied(args), _copied(kwargs), False)
+                program, output, _ = self._record_call(_copied(args), _copied(kwargs), False)
+                searched.update(_numbers_in(output))
+                return program
             finally:
                 before.restore()
 
-        return placed(as_insides(inside), record)
+        return placed(as_insides(inside), record), searched
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
@@ -814,11 +821,17 @@ class TracedModel:
         insides: Any,
         outputs: Optional[Sequence[str]],
         on_baseline: Optional[OnBaseline],
+        searched: Optional[Dict[str, Any]] = None,
     ) -> Tuple[Any, Dict[str, int]]:
-        """Calls the model in the block of a trace: what it returned, and by their places in that the results."""
+        """Calls the model in the block of a trace: what it returned, and by their places in that the results.
+
+        Args:
+            searched: the numbers of the first run of the model, where another one came before.
+        """
         arguments = call.arguments_with(trace.inputs)
         first = _copied(arguments) if insides else None
-        before = State(self.model) if insides or on_baseline is not None else None
+        given = (call.args, call.kwargs)
+        before = State(self.model, given=given) if insides or on_baseline is not None else None
         # Copied now: the run may change what the model is given beside its inputs.
         again = None
         if on_baseline is not None:
@@ -840,6 +853,8 @@ class TracedModel:
             if not str(error).startswith(_APART):
                 raise
             raise FailedPrecondition(self._apart(call, str(error))) from error
+        if searched:
+            self._require_same(call, searched, _numbers_in(output))
         if before is not None and on_baseline is not None:
             self._require_repeatable(trace, call, again, before, output)
         return output, names
@@ -849,7 +864,7 @@ class TracedModel:
         state that it has."""
         import torch
 
-        after = State(self.model)
+        after = State(self.model, given=(call.args, call.kwargs))
         before.restore()
         given = filled(_copied(arguments), inputs)
         found: Dict[str, Any] = {}
@@ -870,10 +885,16 @@ class TracedModel:
         report = trace.report()
         if report.get("reference_is_model_on_baseline") != "no" or report.get("reference_error") is None:
             return
-        recorded = _numbers_in(output)
         inputs = [live_tensor(source.value) for source in as_inputs(call.given)]
-        again = self._outputs_from(before, call, arguments, inputs)
-        other = next((name for name in recorded if not _as_good_as(recorded[name], again.get(name))), None)
+        self._require_same(call, _numbers_in(output), self._outputs_from(before, call, arguments, inputs))
+
+    def _require_same(self, call: "_Call", first: Dict[str, Any], again: Dict[str, Any]) -> None:
+        """Makes sure that two runs of a call gave the same numbers.
+
+        Raises:
+            FailedPrecondition: they did not.
+        """
+        other = _first_apart(first, again)
         if other is not None:
             raise FailedPrecondition(self._apart(call, _APART + " at " + other))
 
@@ -887,7 +908,7 @@ class TracedModel:
         if changed is None:
             return
         recorded = _numbers_in(output)
-        after = State(self.model)
+        after = State(self.model, given=(call.args, call.kwargs))
         live = [live_tensor(source.value) for source in as_inputs(call.given)]
         try:
             import torch
@@ -896,7 +917,7 @@ class TracedModel:
                 again = _numbers_in(call.run(call.arguments_with(live)))
         finally:
             after.restore()
-        other = next((name for name in recorded if not _as_good_as(recorded[name], again.get(name))), None)
+        other = _first_apart(recorded, again)
         if other is not None:
             raise FailedPrecondition(
                 "the model cannot be planned: a run changes %s, and the next one gives another %s; attribute it without a "
@@ -949,7 +970,7 @@ class TracedModel:
         return names
 
     def _check(self, args: Any, kwargs: Any, others: Sequence[Any], **options: Any) -> TraceCheck:
-        before = State(self.model, parameters=True)
+        before = State(self.model, parameters=True, given=(args, kwargs, others))
         # The second run follows the first without a reset: what differs between them is what is looked for. Every other
         # input begins as the first one did.
         examples = _Examples(self, [(args, kwargs), *map(_example, others)], True, lambda k: k > 0 and before.restore())
@@ -964,11 +985,12 @@ class TracedModel:
         """Records, and checks the program by the second run that `_check` makes; the model is left as the first call
         leaves it."""
         after: List[State] = []
-        before = State(self.model, parameters=True)
+        given = (args, kwargs, others)
+        before = State(self.model, parameters=True, given=given)
 
         def begin(example: int) -> None:
             if examples.first is not None and not after:
-                after.append(State(self.model, parameters=True))
+                after.append(State(self.model, parameters=True, given=given))
             if example > 0:
                 before.restore()
 
@@ -984,22 +1006,41 @@ class TracedModel:
         program._source = functools.partial(self._check, args, kwargs)
         return program, check
 
-    def _record_several(self, calls: Sequence[Tuple[Any, Any]], lines: bool) -> Program:
+    def _record_several(
+        self, calls: Sequence[Tuple[Any, Any]], lines: bool, first: Optional[Dict[str, Any]] = None
+    ) -> Program:
         """One program for several calls, each of them from the state that the model has now; it is left as the first
-        call leaves it: at sizes that nobody asked for it might write what it does not write otherwise."""
-        before = State(self.model, parameters=True)
-        after: List[State] = []
-        begun: List[int] = []
+        call leaves it: at sizes that nobody asked for it might write what it does not write otherwise.
 
-        def begin(example: int) -> None:
-            if begun and not after:
-                after.append(State(self.model, parameters=True))
-            begun.append(example)
+        Args:
+            first: the numbers that the first call gave when it was made, where it was.
+
+        Raises:
+            FailedPrecondition: the first call gives others.
+        """
+        before = State(self.model, parameters=True, given=calls)
+        after: List[State] = []
+
+        def end() -> None:
+            if not after:
+                after.append(State(self.model, parameters=True, given=calls))
             before.restore()
 
-        examples = _Examples(self, calls, lines, begin)
+        known = first
+
+        def require_same(numbers: Dict[str, Any]) -> None:
+            nonlocal known
+            if known is None:
+                known = numbers
+            elif _first_apart(known, numbers) is not None:
+                call = _Call(self.model, *calls[0], everything=True)
+                self._require_same(call, known, numbers)
+
+        examples = _Examples(self, calls, lines, end=end, require_same=require_same)
         try:
             program = Program(_native.live_record(examples.request(), examples.record))
+            if first is None and examples.stopped is None:
+                examples.record_first()  # what was learned holds where each call begins alike
             if examples.stopped is not None:
                 raise examples.stopped
             program._call = None if examples.first is None else examples.first._call
@@ -1028,7 +1069,7 @@ class TracedModel:
             nonlocal known
             if tensors() != known:
                 return None
-            before = State(self.model, parameters=True)
+            before = State(self.model, parameters=True, given=(args, kwargs))
             try:
                 return self.record(*args, lines=lines, **options, **kwargs)
             finally:
@@ -1149,6 +1190,19 @@ def _numbers_in(output: Any) -> Dict[str, Any]:
     return found
 
 
+def _equals(tensor: Any, source: Input) -> bool:
+    """Whether a tensor has the elements of an input."""
+    import torch
+
+    own = live_tensor(source.value)
+    return tensor.dtype == own.dtype and torch.equal(tensor, own)
+
+
+def _first_apart(first: Dict[str, Any], again: Dict[str, Any]) -> Optional[str]:
+    """The name of the first tensor that is another in a second run; None where none is."""
+    return next((name for name in first if not _as_good_as(first[name], again.get(name))), None)
+
+
 def _as_good_as(one: Any, other: Any) -> bool:
     """Whether two tensors are equal but for rounding: as `verify_reference` compares them."""
     import torch
@@ -1254,19 +1308,29 @@ class _Examples:
 
     Args:
         begin: is told the number of a call that begins.
+        end: is called behind every call.
+        require_same: is told what the first call gave whenever it is recorded with its own tensors, and raises where that
+            is not to be.
 
     Attributes:
         first: the program of the call that was recorded first.
     """
 
     def __init__(
-        self, model: TracedModel, calls: Sequence[Tuple[Any, Any]], lines: bool, begin: Callable[[int], Any]
+        self,
+        model: TracedModel,
+        calls: Sequence[Tuple[Any, Any]],
+        lines: bool,
+        begin: Callable[[int], Any] = lambda example: None,
+        end: Callable[[], Any] = lambda: None,
+        require_same: Optional[Callable[[Dict[str, Any]], None]] = None,
     ):
         self.first: Optional[Program] = None
+        self._require_same = require_same
         self._model = model
         self._calls = calls
         self._lines = lines
-        self._begin = begin
+        self._begin, self._end = begin, end
         self.stopped: Optional[BaseException] = None  # what ends more than one call: an interrupt
 
     def request(self) -> Any:
@@ -1284,18 +1348,37 @@ class _Examples:
         if self.stopped is not None:
             raise self.stopped
         self._begin(example)
+        return self._record(example, [Tensor(tensor).torch() for tensor in inputs])._handle
+
+    def record_first(self) -> None:
+        """Records the first call once more."""
+        self._begin(0)
+        self._record(0, [live_tensor(source.value) for source in as_inputs(self._tensors(self._calls[0]))])
+
+    def _record(self, example: int, tensors: List[Any]) -> Program:
         call = self._calls[example]
-        given = {id(leaf): Tensor(tensor).torch() for leaf, tensor in zip(self._tensors(call), inputs)}
+        own = self._tensors(call)
+        given = {id(leaf): tensor for leaf, tensor in zip(own, tensors)}
         args, kwargs = map_leaves(lambda leaf, path: given.get(id(leaf), leaf), call, "")
+        # Before the model may write it.
+        same = self._require_same is not None and example == 0 and all(map(_equals, tensors, as_inputs(own)))
         try:
-            program = self._model._record(args, kwargs, self._lines)
+            program, output, _ = self._model._record_call(args, kwargs, self._lines)
+            if same and self._require_same is not None:
+                self._require_same(_numbers_in(output))
+        except FailedPrecondition as apart:
+            if str(apart).startswith(_APART):
+                self.stopped = apart
+            raise
         except Exception:
             raise
         except BaseException as stop:
             self.stopped = stop
             raise
+        finally:
+            self._end()
         self.first = self.first or program
-        return program._handle
+        return program
 
     def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
         """The tensors of a call, in the order in which a recording has them as inputs."""
@@ -1307,9 +1390,20 @@ def _example(given: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
 
 
 def _copied(arguments: Any) -> Any:
-    """Arguments that a run may change in the place of the given ones; where they cannot be copied, those."""
+    """Arguments that a run may change in the place of the given ones; where they cannot be copied, those. Generators stay
+    the same ones: whoever copies puts them back."""
+    import torch
+
+    known: Dict[int, Any] = {}
+
+    def add(leaf: Any, path: str) -> Any:
+        if isinstance(leaf, torch.Generator):  # not every PyTorch copies them
+            known[id(leaf)] = leaf
+        return leaf
+
+    map_leaves(add, arguments, "")
     try:
-        return copy.deepcopy(arguments)
+        return copy.deepcopy(arguments, known)
     except Exception:
         return arguments
 

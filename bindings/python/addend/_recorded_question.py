@@ -70,6 +70,11 @@ class RecordedQuestion(NamedTuple):
     def shapley(self, cancellation: Any) -> Composition:
         return self._ask(self.model.shapley, self.inputs, cancellation=cancellation)
 
+    def replayed(self) -> Dict[str, Any]:
+        """The numbers that the recording gives on what the model was given, by their places."""
+        results = self._ask(self.model.run, *[source.value for source in self.inputs.values()])
+        return {place: results[name].torch() for place, name in self.names.items()}
+
     def _ask(self, ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.before.restore()
         try:
