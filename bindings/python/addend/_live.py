@@ -24,8 +24,8 @@ from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, a
 from ._input import one_or_list
 from ._methods import Methods, method_of
 from ._meta import on_meta
-from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, is_module, listing_module, modules_of
-from ._modules import named_tensors, unwrapped
+from ._modules import KnownTensors, ModulePaths, Modules, SlowAttention, SlowPaths, Uncompiled, is_module
+from ._modules import listing_module, modules_of, named_tensors, unwrapped
 from ._live_tensors import has_parts, live_tensor
 from ._model import as_arguments
 from ._named_parts import placed
@@ -161,6 +161,7 @@ class Block:
         self._workers = Workers(self._give_away)
         self._modules = ModulePaths(modules, self._workers)
         self._slow_paths = SlowPaths(modules)
+        self._slow_attention: Optional[SlowAttention] = None  # where one is installed around this
         self._uncompiled = Uncompiled(modules)
         self._listing = listing_module(modules)
         self._readings = Readings()
@@ -197,6 +198,8 @@ class Block:
         self._modules.remove()
         self._workers.remove()
         notes = [*self._notes, *self._slow_paths.remove()]
+        if self._slow_attention is not None:
+            notes.extend(self._slow_attention.notes())
         self._uncompiled.remove()
         self._readings.remove()
         trace, self._trace = self._trace, None
@@ -469,12 +472,14 @@ class TracedModel:
         """
         chosen, kwargs = self._choices(kwargs)
         outputs = chosen.pop("outputs", None)
-        insides, searched = self._placed(chosen.pop("inside", None), args, kwargs)
-        call = _Call(self.model, args, kwargs)
-        on_baseline = OnBaseline().reported() if chosen.pop("verify_reference", False) else None
-        request, context = _request_of(chosen)
-        trace = self._traced(Trace, call, insides, request, context)
-        output, names = self._run(call, trace, insides, _names_of(outputs), on_baseline, searched)
+        asked = as_insides(chosen.pop("inside", None))
+        with self._slow_attention(asked) as slow:
+            insides, searched = self._placed(asked, args, kwargs)
+            call = _Call(self.model, args, kwargs)
+            on_baseline = OnBaseline().reported() if chosen.pop("verify_reference", False) else None
+            request, context = _request_of(chosen)
+            trace = self._traced(Trace, call, insides, request, context, slow)
+            output, names = self._run(call, trace, insides, _names_of(outputs), on_baseline, searched)
         results = trace.results
         assert results is not None
         results.output = map_leaves(
@@ -722,18 +727,21 @@ class TracedModel:
         outputs = _names_of(chosen.get("outputs"))
         chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
         call = _Call(self.model, args, kwargs)
-        if any(isinstance(given, Input) and given.has_several_baselines for given in call.given):
-            options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
-            return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
-        insides, searched = self._placed(chosen.pop("inside", None), args, kwargs)
-        if chosen.pop("verify_reference", False):
-            on_baseline = (on_baseline or OnBaseline()).reported()
-        elif insides:
-            on_baseline = None  # no argument of the model holds the baseline
-        request, context = _request_of(chosen)
-        add_targets(request, **asked)
-        trace = self._traced(_AttributionTrace, call, insides, request, context)
-        output, _ = self._run(call, trace, insides, outputs, on_baseline, searched)
+        inside = as_insides(chosen.get("inside"))
+        with self._slow_attention(inside) as slow:
+            if any(isinstance(given, Input) and given.has_several_baselines for given in call.given):
+                options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
+                return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
+            chosen.pop("inside", None)
+            insides, searched = self._placed(inside, args, kwargs)
+            if chosen.pop("verify_reference", False):
+                on_baseline = (on_baseline or OnBaseline()).reported()
+            elif insides:
+                on_baseline = None  # no argument of the model holds the baseline
+            request, context = _request_of(chosen)
+            add_targets(request, **asked)
+            trace = self._traced(_AttributionTrace, call, insides, request, context, slow)
+            output, _ = self._run(call, trace, insides, outputs, on_baseline, searched)
         return Attribution(trace.found, len(insides), call.tensors, output), call.places
 
     def _for_files(self, chosen: Dict[str, Any], taken: Sequence[str]) -> Dict[str, Any]:
@@ -775,7 +783,11 @@ class TracedModel:
         self._require_same(call, _numbers_in(returned), question.replayed())
         return question
 
-    def _placed(self, inside: Any, args: Any, kwargs: Any) -> Tuple[List[Inside], Dict[str, Any]]:
+    def _slow_attention(self, insides: Sequence[Inside]) -> SlowAttention:
+        """A block in which heads are seen, where some are asked for."""
+        return SlowAttention(modules_of(self.model) if any(one.heads for one in insides) else [])
+
+    def _placed(self, inside: Sequence[Inside], args: Any, kwargs: Any) -> Tuple[List[Inside], Dict[str, Any]]:
         """What starts inside the model, with heads and experts found by a run that leaves no trace; and the numbers that
         this run gave, by their places, where there was one."""
         searched: Dict[str, Any] = {}
@@ -789,7 +801,7 @@ class TracedModel:
             finally:
                 before.restore()
 
-        return placed(as_insides(inside), record), searched
+        return placed(inside, record), searched
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
@@ -805,13 +817,22 @@ class TracedModel:
         own = _parameters_of(self.model)
         require_options([name for name in ("target", "targets") if name in kwargs and name not in own], function, _OF_ANY)
 
-    def _traced(self, kind: Any, call: "_Call", insides: Any, request: Any, context: Context) -> Any:
+    def _traced(
+        self,
+        kind: Any,
+        call: "_Call",
+        insides: Any,
+        request: Any,
+        context: Context,
+        slow: Optional[SlowAttention] = None,
+    ) -> Any:
         if not call.given and not insides:
             raise ValueError("nothing to decompose: pass an addend.Input or a Composition, or switch to .trace(False)")
         trace = kind(call.given, call.names, modules_of(self.model), self._known, request, context)
         for source in insides:
             add_inside(request, source)
         trace._notes.extend(self._notes)
+        trace._slow_attention = slow
         return trace
 
     def _run(

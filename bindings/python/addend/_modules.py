@@ -74,11 +74,8 @@ class _Declined:
         self._module = module
 
     def __bool__(self) -> bool:
-        import torch
-
         mask = sys._getframe(1).f_locals.get("src_key_padding_mask")
-        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in self._module.parameters())
-        self.asked = self.asked or (mask is not None and not learns)
+        self.asked = self.asked or (mask is not None and not _learns(self._module))
         return False
 
 
@@ -119,6 +116,62 @@ class SlowPaths:
             "%s ran without nested tensors: the same numbers, but where positions are padded, which those leave zero, "
             "it gives what its layers compute" % ", ".join(asked)
         ]
+
+
+class _Uneven(int):
+    """A number of heads that says that it is odd, which PyTorch has no fused attention for; it is the same otherwise.
+
+    Attributes:
+        asked: whether it was asked so where nobody differentiates.
+    """
+
+    asked = False
+    learns: Callable[[], bool] = staticmethod(lambda: False)
+
+    def __mod__(self, other: Any) -> int:
+        if other != 2:
+            return int(self) % other
+        self.asked = self.asked or not self.learns()
+        return 1
+
+
+class SlowAttention:
+    """Keeps ``torch.nn.MultiheadAttention``, while it is installed, from its fused path, which it takes in evaluation mode
+    where nobody asks for gradients: one operator, in which no heads are seen. It is installed in a ``with`` block."""
+
+    def __init__(self, modules: Modules):
+        self._modules = modules
+        self._before: List[Tuple[str, Any, int]] = []
+
+    def __enter__(self) -> "SlowAttention":
+        import torch
+
+        for path, module in self._modules:
+            heads = module.__dict__.get("num_heads")
+            if isinstance(module, torch.nn.MultiheadAttention) and type(heads) is int:
+                self._before.append((path, module, heads))
+                module.num_heads = _Uneven(heads)
+                module.num_heads.learns = functools.partial(_learns, module)
+        return self
+
+    def notes(self) -> List[str]:
+        """Notes of what was done otherwise so far."""
+        asked = [path or "the model" for path, module, _ in self._before if getattr(module.num_heads, "asked", False)]
+        if not asked:
+            return []
+        return ["%s ran without PyTorch's fused attention, which shows no heads: the same but for rounding" % ", ".join(asked)]
+
+    def __exit__(self, *exception: Any) -> None:
+        while self._before:
+            _, module, heads = self._before.pop()
+            module.num_heads = heads
+
+
+def _learns(module: Any) -> bool:
+    """Whether PyTorch follows what a module computes, to differentiate it."""
+    import torch
+
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in module.parameters())
 
 
 class Uncompiled:

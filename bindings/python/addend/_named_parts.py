@@ -9,6 +9,12 @@ from ._program import Program
 
 _SOFTMAX = ("aten::softmax", "aten::_softmax", "aten::_safe_softmax")
 _FUSED = "scaled_dot_product"
+# Attention as one operator, in which PyTorch computes it where nobody asks for gradients.
+_WHOLE = ("aten::_native_multi_head_attention", "aten::_transformer_encoder_layer_fwd")
+_WHOLE_ATTENTION = (
+    "%s computes its attention in one operator, which shows no heads; PyTorch does so in evaluation mode where nobody asks "
+    "for gradients: ask with gradients enabled and with parameters that require them"
+)
 # What mixes the values by the weights of attention.
 _MIXES = ("aten::matmul", "aten::bmm", "aten::einsum", "aten::baddbmm")
 # Products of a tensor with parameters: the names of the arguments of both.
@@ -90,6 +96,10 @@ class _Calls:
 
     def inside(self, path: str) -> List[_Call]:
         found = [call for call in self.list if call.is_in(path)]
+        wholes = [call.module for call in self.list if call.name in _WHOLE] if not found else []
+        for whole in wholes:  # one operator in the place of a module around this one
+            if not whole or path.startswith(whole + "."):
+                raise ValueError(_WHOLE_ATTENTION % (whole or "the model"))
         if not found:
             raise ValueError("nothing inside the model is called %s" % path)
         return found
@@ -140,13 +150,14 @@ class _Calls:
 
 def _call(place: int, node: Dict[str, Any]) -> _Call:
     takes = {
-        argument["name"]: [(one["value"], one["version"]) for one in argument["tensors"]]
+        argument["name"]: [(one["value"], one["version"]) for one in argument["tensors"] if one is not None]
         for argument in node["arguments"]
         if argument.get("tensors")
     }
     plain = {argument["name"]: argument["value"] for argument in node["arguments"] if "value" in argument}
-    gives = [(tensor["name"], tensor["version"]) for tensor in node["tensors"]]
-    shapes = [tensor["shape"] for tensor in node["tensors"]]
+    given = [tensor for tensor in node["tensors"] if tensor is not None]  # one that nobody asked for is none
+    gives = [(tensor["name"], tensor["version"]) for tensor in given]
+    shapes = [tensor["shape"] for tensor in given]
     return _Call(place, node["operator"], node["overload"], node["module_path"], gives, shapes, takes, plain)
 
 
@@ -188,6 +199,8 @@ def _before_projection(path: str, calls: _Calls) -> Tuple[str, List[int], Option
     it has none behind the attention, in what it gives. With the shape of that tensor, and the number of heads."""
     own = calls.inside(path)
     attends = [call for call in own if call.name in _SOFTMAX or _FUSED in call.name]
+    if not attends and any(call.name in _WHOLE for call in own):
+        raise ValueError(_WHOLE_ATTENTION % path)
     if len(attends) != 1:
         raise ValueError(
             "%s has %s attention; name the module of one" % (path, "no" if not attends else "more than one") + _INSTEAD

@@ -191,6 +191,43 @@ class NamedPartsTest(unittest.TestCase):
         # Nothing is projected behind the attention: its module gives the heads.
         self.expect_heads(network, Turned, where="layers.0.attn.attention")
 
+    def test_heads_where_nobody_asks_for_gradients(self):
+        # PyTorch computes attention by one operator there, which shows no heads.
+        def attention(need_weights):
+            return Layers(Torch(True, need_weights)), "layers.0.attn", lambda model: model.layers[0]["attn"].inner
+
+        def encoder():
+            layer = nn.TransformerEncoderLayer(8, 4, 16, dropout=0.0, batch_first=True)
+            return nn.Sequential(layer), "0.self_attn", lambda model: model[0].self_attn
+
+        for name, make in {
+            "weights": lambda: attention(True),
+            "no weights": lambda: attention(False),
+            "an encoder": encoder,
+        }.items():
+            network, where, module = make()
+            network = network.double().eval()
+            inside = addend.Inside(where, heads=True, baseline=0)
+            followed = addend.compile(network).explain(self.x, inside=inside, targets=(0,) * network(self.x).dim())
+            self.assertNotIn("fused", " ".join(followed.notes))
+            for frozen, follow in ((True, True), (False, False), (True, False)):
+                with self.subTest(name, frozen=frozen, follow=follow), torch.set_grad_enabled(follow):
+                    network.requires_grad_(not frozen)
+                    live = addend.compile(network)
+                    found = live.explain(self.x, inside=inside, targets=(0,) * network(self.x).dim())
+                    self.expect(found[0].contributions, followed[0].contributions)
+                    self.expect(found.value, network(self.x))
+                    self.assertRegex(" ".join(found.notes), "^.*%s.* ran without PyTorch's fused attention" % where)
+                    results = live.decompose(self.x, inside=inside)
+                    self.expect(results.explain((0,) * network(self.x).dim()).contributions, followed[0].contributions)
+                    self.assertIs(type(module(network).num_heads), int)
+            if name != "an encoder":
+                self.expect_heads(network, lambda model: module(model).out_proj.weight, where)
+        with torch.no_grad():
+            recorded = addend.compile(network).record(self.x).model()
+            with self.assertRaisesRegex(ValueError, "one operator, which shows no heads; .* ask with gradients enabled"):
+                recorded.explain(self.x, inside=inside, targets=(0, 0, 0))
+
     @unittest.skipUnless(hasattr(nn.functional, "scaled_dot_product_attention"), "needs PyTorch 2")
     def test_heads_of_fused_attention(self):
         class Fused(Written):
