@@ -607,6 +607,42 @@ class NamesTest(unittest.TestCase):
                     ask(self.input(), at=at)
 
     @of("outputs by name")
+    def test_of_several_outputs_the_first_that_is_named_is_explained(self):
+        class Two(nn.Module):
+            def forward(self, x):
+                return 2 * x, x.sin()
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.script(Two()).save(path)
+            file = addend.load_model(path)
+        several = addend.Input(self.x, dims=1, baselines=torch.zeros(2, LENGTH))
+        for model, names in ((addend.compile(Two()), ["output.0", "output.1"]), (file, ["output", "output.1"])):
+            for outputs in (names, names[::-1], tuple(names[::-1])):
+                with self.subTest(model=type(model).__name__, outputs=outputs):
+                    value = Two()(self.x)[names.index(outputs[0])][0, 0].item()
+                    options = dict(outputs=outputs, targets="0,0")
+                    found = model.explain(self.input(), **options)
+                    self.assertAlmostEqual(found[0].value, value, places=6)
+                    self.assertEqual(found[0].to_dict()["at"], outputs[0])
+                    self.assertTrue(str(found[0]).startswith(outputs[0] + " [0, 0] = "), str(found[0]))
+                    self.assertAlmostEqual(model.explain(several, **options)[0].value, value, places=6)
+                    plan = model.plan(self.input(), **options)
+                    self.assertAlmostEqual(plan.attribute(self.x)[0].value, value, places=6)
+                    pairs = model.interactions(self.input(), outputs=outputs, target="0,0")
+                    self.assertAlmostEqual(sum(pairs.contributions), value, places=6)
+                    attributed, delta = model.attribute(
+                        self.x, 0.0, target=0, outputs=outputs, return_convergence_delta=True
+                    )
+                    self.assertAlmostEqual(attributed.sum().item(), value, places=6)
+                    self.assertAlmostEqual(delta.item(), 0, places=5)
+        for outputs in (["output.0", "output.1"], ["output.1", "output.0"]):
+            results = addend.compile(Two()).decompose(self.input(), outputs=outputs)
+            self.assertEqual(results.names, outputs)
+            value = Two()(self.x)[int(outputs[0][-1])][0, 0].item()
+            self.assertAlmostEqual(results.explain("0,0").value, value, places=6)
+
+    @of("outputs by name")
     def test_logits_of_several_outputs_are_those_of_a_softmax_or_have_to_be_named(self):
         compiled = addend.compile(lambda x: (x.square().mean(), 2 * x.tanh()))
         with self.assertRaisesRegex(addend.InvalidArgument, "output.0, output.1"):

@@ -315,6 +315,13 @@ def add_targets(
         _native.request_set_operators(request, True)
 
 
+def explained(at: Optional[str], outputs: Union[None, str, Sequence[str]]) -> Optional[str]:
+    """The tensor that is explained: the first of several outputs that are named, whatever the model gives first."""
+    if at is not None or outputs is None or isinstance(outputs, str) or len(outputs) < 2:
+        return at
+    return outputs[0]
+
+
 def target_list(targets: Any) -> List[Target]:
     """None: the largest element. A list, an array or a tensor holds several targets; a number, a text or a tuple is
     one."""

@@ -160,7 +160,8 @@ class Explanation(Handle):
         if self.closed:
             return "Explanation(closed)"
         shown = self.top(8)
-        lines = ["%s = %.6g" % (self.target, self.value)]
+        at = self.to_dict()["at"]
+        lines = ["%s%s = %.6g" % ("" if at is None else at + " ", self.target, self.value)]
         lines += ["%+14.6g  %s" % (contribution.value, contribution.name) for contribution in shown]
         others = sum(self.contributions) - sum(contribution.value for contribution in shown)
         rest = _native.explanation_numc(self._handle) - len(shown)

@@ -110,11 +110,12 @@ class Job(Handle):
         Raises:
             FailedPrecondition: rows influence each other, or the results of another plan stand beside it.
         """
-        from ._model import add_outputs, add_targets, new_model_request
+        from ._attribution import add_targets, explained
+        from ._model import add_outputs, new_model_request
 
         chosen = as_context(context, policy, Job.plan)
         request = new_model_request([inputs])
-        add_targets(request, targets, at, False, False, False)
+        add_targets(request, targets, explained(at, outputs), False, False, False)
         add_outputs(request, outputs)
         options: Dict[str, Any] = {
             "inputs": _files(rows),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
-from ._attribution import Attribution, add_targets
+from ._attribution import Attribution, add_targets, explained
 from ._call import using
 from ._cancellation import Cancellation
 from ._captum import Question
@@ -604,7 +604,7 @@ class TracedModel:
         chosen.pop("verify_reference", None)
         call = _Call(self.model, args, kwargs)
         request, context = _request_of(chosen)
-        add_targets(request, **asked)
+        add_targets(request, **{**asked, "at": explained(at, outputs)})
         trace = self._traced(_PlanTrace, call, (), request, context)
         before = State(self.model, given=(args, kwargs))
         output, _ = self._run(call, trace, (), outputs, OnBaseline().reported())
@@ -638,7 +638,7 @@ class TracedModel:
         chosen, kwargs = self._choices(kwargs)
         outputs = _names_of(chosen.get("outputs"))
         options = self._for_files(chosen, ("cancellation", "context"))
-        return self._asked(args, kwargs, False).interactions(target, concepts, at, outputs, options)
+        return self._asked(args, kwargs, False).interactions(target, concepts, explained(at, outputs), outputs, options)
 
     def shapley(self, *args: Any, **kwargs: Any) -> Composition:
         """The exact Shapley values of the components for the first floating-point output: at most 16 components, which
@@ -725,6 +725,7 @@ class TracedModel:
         else:
             chosen = {**self._options, **own}
         outputs = _names_of(chosen.get("outputs"))
+        asked = {**asked, "at": explained(asked["at"], outputs)}
         chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
         call = _Call(self.model, args, kwargs)
         inside = as_insides(chosen.get("inside"))
@@ -960,27 +961,26 @@ class TracedModel:
     def _name_outputs(
         self, trace: Any, call: "_Call", arguments: Any, output: Any, outputs: Optional[Sequence[str]]
     ) -> Dict[str, int]:
-        """Asks for what the model returned, or for some of it; the results' indices by their places."""
+        """Asks for what the model returned, or for some of it in the order of `outputs`; the results' indices by their
+        places."""
         names: Dict[str, int] = {}
-        known: List[str] = []
+        known: Dict[str, Any] = {}
 
-        def add(leaf: Any, path: str) -> Any:
-            if not has_parts(leaf):
-                return leaf
-            known.append(path)
-            if outputs is not None and path not in outputs:
-                return leaf
-            try:
-                trace.output(leaf, path)
-            except NotFound:
-                # Passed on untouched, it is what it was.
-                if leaf.data_ptr() not in self._addresses(arguments):
-                    raise
-                return leaf
-            names[path] = len(names)
+        def find(leaf: Any, path: str) -> Any:
+            if has_parts(leaf):
+                known[path] = leaf
             return leaf
 
-        map_leaves(add, output, "output")
+        map_leaves(find, output, "output")
+        for path in known if outputs is None else dict.fromkeys(path for path in outputs if path in known):
+            try:
+                trace.output(known[path], path)
+            except NotFound:
+                # Passed on untouched, it is what it was.
+                if known[path].data_ptr() not in self._addresses(arguments):
+                    raise
+                continue
+            names[path] = len(names)
         for name in outputs or ():
             if name not in known:
                 raise ValueError("the model returned no %s that holds numbers; it has %s" % (name, ", ".join(known)))
@@ -1057,7 +1057,8 @@ class TracedModel:
                 call = _Call(self.model, *calls[0], everything=True)
                 self._require_same(call, known, numbers)
 
-        examples = _Examples(self, calls, lines, end=end, require_same=require_same)
+        # Replays in between begin where recordings did, and recordings where replays did not end.
+        examples = _Examples(self, calls, lines, lambda example: before.restore(), end, require_same)
         try:
             program = Program(_native.live_record(examples.request(), examples.record))
             if first is None and examples.stopped is None:
@@ -1342,7 +1343,7 @@ class _Examples:
         model: TracedModel,
         calls: Sequence[Tuple[Any, Any]],
         lines: bool,
-        begin: Callable[[int], Any] = lambda example: None,
+        begin: Callable[[int], Any],
         end: Callable[[], Any] = lambda: None,
         require_same: Optional[Callable[[Dict[str, Any]], None]] = None,
     ):

@@ -7,7 +7,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from . import _native
 from ._arguments import add_arguments
-from ._attribution import Attribution, add_targets
+from ._attribution import Attribution, add_targets, explained
 from ._cancellation import Cancellation
 from ._captum import Question
 from ._captum_inputs import baselines_of
@@ -172,7 +172,8 @@ class Model(Handle):
             targets: the number to explain as `Results.explain` takes it, or a list of several.
             at: what the targets are elements of, unless it is the first output: ``"output.1"``, or an inner tensor as
                 for `decompose`.
-            outputs: which of the model's results count, as for `decompose`; without `at`, the first of them is explained.
+            outputs: which of the model's results count, as for `decompose`; without `at`, the first that is named
+                is explained.
             each_example: the first dimension of all split inputs and of the explained tensor counts examples, and each
                 has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
             every_target: beside `each_example`, each example has all of the targets, rather than one of them. Targets of
@@ -194,7 +195,7 @@ class Model(Handle):
         chosen = as_context(context, policy, self.explain)
         insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
-        add_targets(request, targets, at, each_example, every_target, operators)
+        add_targets(request, targets, explained(at, outputs), each_example, every_target, operators)
         add_outputs(request, outputs)
         _native.request_set_memory(request, memory)
         _native.request_set_keep_references(request, keep_references)
@@ -229,7 +230,7 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.plan)
         request = new_model_request([inputs], cancellation=cancellation)
-        add_targets(request, targets, at, each_example, every_target, operators)
+        add_targets(request, targets, explained(at, outputs), each_example, every_target, operators)
         add_outputs(request, outputs)
         _native.request_set_verify_reference(request, verify_reference)
         return Plan(_native.model_plan(chosen._handle, self._handle, request))
@@ -324,7 +325,7 @@ class Model(Handle):
             sources = question.leaves.sources_in(names)
         by_source = dict(zip(map(id, sources), found.inputs))
         tensors: List[Any] = [by_source.get(id(source)) for source in question.leaves.sources]
-        on_baseline = functools.partial(self._on_baseline, question, at, outputs)
+        on_baseline = functools.partial(self._on_baseline, question, explained(at, outputs), outputs)
         return question.answer(found, tensors, on_baseline if return_convergence_delta else None)
 
     def _arguments(self, question: Question, tensors: Sequence[Any]) -> Sequence[Any]:
@@ -434,7 +435,7 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.interactions)
         request = new_model_request([inputs], cancellation=cancellation)
-        add_targets(request, target, at, False, False, False)
+        add_targets(request, target, explained(at, outputs), False, False, False)
         add_outputs(request, outputs)
         groups = None if concepts is None else as_concepts(concepts)
         return Interactions(_native.model_interactions(chosen._handle, self._handle, request, groups))
