@@ -4,9 +4,10 @@ import functools
 import html
 import numbers
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
+from ._context import Context
 from ._dtype import DType, from_code, is_dtype
 from ._explanation import Explanation
 from ._autograd import Root, follow
@@ -290,6 +291,14 @@ class Composition(Operators, Handle):
         if not shape:
             raise TypeError("a composition without dimensions has no length")
         return shape[0]
+
+    def split(
+        self, split_size: Union[int, Sequence[int]], dim: int = 0, *, context: Optional[Context] = None
+    ) -> List["Composition"]:
+        """Parts along a dimension, as tensors have it: of one size but for the last, or of these sizes."""
+        if hasattr(split_size, "__index__"):
+            return super().split(split_size, dim, context=context)
+        return self.split_with_sizes(list(split_size), dim, context=context)
 
     def __iter__(self) -> Iterator["Composition"]:
         return iter(self.unbind(0))

@@ -193,6 +193,23 @@ class FunctionsTest(unittest.TestCase):
             for part in ("components", "reference", "leftover"):
                 torch.testing.assert_close(getattr(own, part).torch(), getattr(method, part).torch(), rtol=0, atol=0)
 
+    def test_parts_along_a_dimension_are_asked_for_as_of_tensors(self):
+        composition, size = split(X), X.shape[1]
+        for args, named in (
+            ((2,), {}),
+            ((2, 1), {}),
+            (([1, size - 1], 1), {}),
+            (((1, size - 1), -1), {}),
+            ((), {"split_size": [1, 0, size - 1], "dim": 1}),
+            ((torch.Size([size - 1, 1]),), {"dim": 1}),
+        ):
+            with self.subTest(args=args, **named):
+                expected, found = X.split(*args, **named), composition.split(*args, **named)
+                self.assertEqual(len(found), len(expected))
+                for one, plain in zip(found, expected):
+                    torch.testing.assert_close(one.recovery.torch(), plain)
+                    torch.testing.assert_close(one.components.torch().sum(0) + one.residual.torch(), plain)
+
     def test_what_has_no_components_is_plain(self):
         c = split(X)
         self.assertEqual(c.size(), X.size())
