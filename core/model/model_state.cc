@@ -15,13 +15,21 @@ bool SameMemory(const at::Tensor& a, const at::Tensor& b) {
          a.strides() == b.strides();
 }
 
+// A tensor without the dimensions along which its elements are the same memory, as those that expand() gave.
+at::Tensor EachOnce(at::Tensor tensor) {
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) > 1 && tensor.stride(d) == 0) tensor = tensor.narrow(d, 0, 1);
+  }
+  return tensor;
+}
+
 }  // namespace
 
 void KeptTensors::Add(const std::string& name, const at::Tensor& tensor, bool elements) {
   if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_meta()) return;
   const TracingPause pause;
   const at::Tensor memory = tensor.detach();
-  kept_.push_back({name, tensor, memory, elements ? memory.clone() : at::Tensor()});
+  kept_.push_back({name, tensor, memory, elements ? EachOnce(memory).clone() : at::Tensor()});
 }
 
 void KeptTensors::Restore() {
@@ -30,10 +38,10 @@ void KeptTensors::Restore() {
   for (Kept& one : kept_) {
     if (!SameMemory(one.tensor, one.memory)) one.tensor.set_data(one.memory);
     // Batch norms write theirs without counting it.
-    if (!one.before.defined() || one.tensor.equal(one.before)) continue;
+    if (!one.before.defined() || EachOnce(one.tensor).equal(one.before)) continue;
     std::optional<c10::InferenceMode> inference;
     if (one.tensor.is_inference()) inference.emplace();
-    one.tensor.copy_(one.before);
+    EachOnce(one.tensor).copy_(one.before);
   }
 }
 
@@ -41,7 +49,7 @@ std::string KeptTensors::Difference() const {
   const TracingPause pause;
   for (const Kept& one : kept_) {
     if (!SameMemory(one.tensor, one.memory)) return one.name;
-    if (one.before.defined() && !one.tensor.equal(one.before)) return one.name;
+    if (one.before.defined() && !EachOnce(one.tensor).equal(one.before)) return one.name;
   }
   return "";
 }
