@@ -10,6 +10,7 @@
 #include "c_api/run.h"
 #include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
+#include "core/explain/same_run.h"
 #include "core/exported/load_model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/torchscript.h"
@@ -77,6 +78,16 @@ at::Tensor FirstNumbers(const c10::IValue& result) {
   return first;
 }
 
+// Throws FailedPrecondition where a run with all components gives something else than the first run did: what the model
+// keeps is not put back then; see Note [Two runs] in core/explain/same_run.h.
+void RequireSameRun(Model& model, const at::Tensor& first, const at::Tensor& again,
+                    const std::vector<at::Tensor>& values) {
+  if (IsRounding(RelativeDifference(again, first), first)) return;
+  std::vector<c10::IValue> arguments;
+  for (const at::Tensor& value : values) arguments.emplace_back(value.clone());
+  throw RunsApart("output", WhereRunsPart(model, arguments));
+}
+
 Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
   const AskedModel asked = AskedOf(model, request);
   RequireOneBaseline(asked.inputs);
@@ -103,22 +114,37 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
   const std::shared_ptr<ModelState> before = asked.model->KeepState();
   std::optional<RandomState> drawn_after;  // it goes last, and restores what one run leaves
   RandomState drawn_before(of_inputs);
-  return Shapley(
-      [&](const std::vector<at::Tensor>& coalition) {
-        RequireGoingOn(request);
-        before->Restore();
-        drawn_before.Restore();
-        std::vector<at::Tensor> values;
-        auto next = coalition.begin();
-        for (const PreparedInput& input : prepared.inputs) {
-          const at::Tensor& given = input.kind == Split::Kind::kPlain ? input.value : *next++;
-          values.push_back(given.to(input.value.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
-        }
-        const at::Tensor numbers = FirstNumbers(traced.Run(values));
-        if (!drawn_after) drawn_after.emplace(of_inputs);
-        return numbers;
-      },
-      compositions);
+  const auto run = [&](const std::vector<at::Tensor>& given) {
+    std::vector<at::Tensor> values;
+    for (size_t k = 0; k < given.size(); ++k) {
+      values.push_back(given[k].to(of_inputs[k].scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+    }
+    return FirstNumbers(traced.Run(values));
+  };
+  const at::Tensor first = run(of_inputs).clone();
+  const std::shared_ptr<ModelState> after = asked.model->KeepState();
+  drawn_after.emplace(of_inputs);
+  try {
+    Composition found = Shapley(
+        [&](const std::vector<at::Tensor>& coalition) {
+          RequireGoingOn(request);
+          before->Restore();
+          drawn_before.Restore();
+          std::vector<at::Tensor> values;
+          auto next = coalition.begin();
+          for (const PreparedInput& input : prepared.inputs) {
+            values.push_back(input.kind == Split::Kind::kPlain ? input.value : *next++);
+          }
+          return run(values);
+        },
+        compositions);
+    RequireSameRun(*asked.model, first, found.value(), of_inputs);
+    after->Restore();
+    return found;
+  } catch (...) {
+    after->Restore();
+    throw;
+  }
 }
 
 }  // namespace
