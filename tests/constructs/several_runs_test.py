@@ -197,6 +197,15 @@ class Expanded(Scaled):
         return self.all.clone()
 
 
+class ExpandedAlone(Scaled):
+    def begin(self):
+        self.register_buffer("all", torch.ones(1, 1).expand(1, WIDTH))
+
+    def factor(self):
+        self.all[:, :1].add_(1)
+        return self.all.clone()
+
+
 class ReadOnly(Counted):
     def begin(self):
         super().begin()
@@ -304,7 +313,7 @@ class NumbersOfNumpy(Scaled):
 
 KEPT = [
     Counted, OwnUpdate, OwnExtend, OwnAdd, InOrder, AttributeOfList, InSlots, InNamespace, InBytes, AttributeOfTensor, Gradient,
-    AnotherGradient, Frozen, Switched, Expanded, ReadOnly,
+    AnotherGradient, Frozen, Switched, Expanded, ExpandedAlone, ReadOnly,
 ]  # fmt: skip
 
 DRAW = [
@@ -432,15 +441,18 @@ class SeveralRunsTest(unittest.TestCase):
         return found.to_dict()["value"], found.contributions
 
     def each(self, kinds):
+        """Of each kind what a plain model gives: the number of the element 0,1, its contributions, and later outputs."""
+        found = []
         for kind in kinds:
             plain = made(kind)
-            with self.subTest(kind.__name__), torch.no_grad():
+            with torch.no_grad():
                 value = plain(self.x)
                 factor = (value / plain.linear.__class__.forward(plain.linear, self.x))[0, 1].item()
                 later = [plain(self.x) for _ in range(2)]
-                self.assertFalse(torch.equal(value, later[0]), "the next call is another")
-                contributions = (plain.linear.weight[1] * self.x[0] * factor).tolist()
-                yield kind, value[0, 1].item(), contributions, later
+            self.assertFalse(torch.equal(value, later[0]), "the next call of %s is another" % kind.__name__)
+            contributions = (plain.linear.weight[1] * self.x[0] * factor).tolist()
+            found.append((kind, value[0, 1].item(), contributions, later))
+        return found
 
     def assert_left(self, model, later):
         with torch.no_grad():
@@ -458,25 +470,27 @@ class SeveralRunsTest(unittest.TestCase):
     def assert_about_the_first_call(self, kinds):
         for kind, value, contributions, later in self.each(kinds):
             for door, ask in self.doors().items():
-                model = made(kind)
-                with torch.enable_grad():
+                with self.subTest(kind.__name__, door=door):
+                    model = made(kind)
                     found, parts = ask(model)
-                self.assertAlmostEqual(found, value, 5, door)
-                for part, expected in zip(parts or [], contributions):
-                    self.assertAlmostEqual(part, expected, 5, door)
-                self.assert_left(model, later)
+                    self.assertAlmostEqual(found, value, 5)
+                    for part, expected in zip(parts or [], contributions):
+                        self.assertAlmostEqual(part, expected, 5)
+                    self.assert_left(model, later)
 
     @of("state in containers, slots, tensors and gradients")
     def test_recordings_and_checks_leave_the_model_too(self):
         for kind, value, _, later in self.each(KEPT + DRAW):
             for options in ({"learn_sizes": True}, {"others": [(self.x.expand(2, LENGTH).clone(),)]}):
+                with self.subTest(kind.__name__, **options):
+                    model = made(kind)
+                    compiled(model).record(self.x, **options)
+                    self.assert_left(model, later)
+            with self.subTest(kind.__name__, check=True):
                 model = made(kind)
-                compiled(model).record(self.x, **options)
+                compiled(model).check_trace(self.x)
+                self.assertAlmostEqual(model(self.x)[0, 1].item(), value, 6)
                 self.assert_left(model, later)
-            model = made(kind)
-            compiled(model).check_trace(self.x)
-            self.assertAlmostEqual(model(self.x)[0, 1].item(), value, 6)
-            self.assert_left(model, later)
 
     @of("state that goes another way")
     def test_where_it_cannot_be_put_back_nobody_gets_numbers_of_another_call(self):
@@ -530,6 +544,48 @@ class SeveralRunsTest(unittest.TestCase):
                 model, generators = made(Given), given()
                 self.assertAlmostEqual(ask(compiled(model), generators), value, 5)
                 self.assertTrue(torch.equal(model(self.x, generators), later), "it is left as one call leaves it")
+
+    @of("generators of the model's own")
+    def test_models_that_are_no_modules_are_as_good(self):
+        weight = torch.linspace(-1, 1, LENGTH * WIDTH).view(WIDTH, LENGTH)
+
+        def function():
+            generator = torch.Generator().manual_seed(3)
+            return lambda x: (x @ weight.t() + 1) * torch.rand(1, WIDTH, generator=generator)
+
+        def wrapped():
+            return torch.no_grad()(function())
+
+        class Calls:
+            def __init__(self):
+                self.calls, self.generator = 0, torch.Generator().manual_seed(3)
+
+            def __call__(self, x):
+                self.calls += 1
+                return (x @ weight.t() + self.calls) * torch.rand(1, WIDTH, generator=self.generator)
+
+            def other(self, factor, x):
+                return factor * self(x)
+
+        class InSlots(Calls):
+            __slots__ = ("calls", "generator")
+
+        for name, make in {
+            "function": function,
+            "wrapped": wrapped,
+            "object": Calls,
+            "slots": InSlots,
+            "method": lambda: functools.partial(Calls().other, 2),
+        }.items():
+            plain = make()
+            value, later = plain(self.x)[0, 1].item(), [plain(self.x) for _ in range(2)]
+            for door, ask in self.doors().items():
+                if door == "inside":
+                    continue
+                with self.subTest(name, door=door):
+                    model = make()
+                    self.assertAlmostEqual(ask(model)[0], value, 5)
+                    self.assert_left(model, later)
 
     @of("state that goes another way")
     def test_the_run_that_finds_heads_is_the_run_that_is_explained(self):

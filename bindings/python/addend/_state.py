@@ -38,7 +38,7 @@ class State:
     or name. Whatever else functions and other packages keep is not seen. Whoever relies on two runs compares them.
 
     Args:
-        model: a ``torch.nn.Module``, or what calls one: a function, a method, a ``functools.partial``.
+        model: a ``torch.nn.Module``, or what calls one: a function, a method, a ``functools.partial``, an object.
         parameters: whether all parameters get their elements back, too, which takes their memory again; without it those
             that need no gradient do, up to 64 MiB of them.
         given: arguments of the model, whose generators belong to the state.
@@ -58,9 +58,11 @@ class State:
         self._functions: List[Any] = []
         self._kinds: Set[type] = set()
         modules = _modules_in(model)
-        self._packages: Set[str] = {_package_of(module) for _, module in modules} - {"torch"}
+        owners = _owners_in(model)
+        held = [*owners, *(module for _, module in modules)]
+        self._packages: Set[str] = set(map(_package_of, held)) - {"torch", "builtins"}
         tensors: List[Tuple[str, Any]] = []
-        self._walk([(path, module) for path, module in modules], tensors)
+        self._walk([*(("", owner) for owner in owners), *modules], tensors)
         self._keep(tensors, parameters)
         for _, module in modules:
             hooks = (module._forward_pre_hooks, module._forward_hooks)
@@ -537,6 +539,20 @@ def _modules_in(model: Any) -> List[Tuple[str, Any]]:
         elif value is model and isinstance(getattr(value, "__dict__", None), dict):
             found.extend(value.__dict__.values())
     return modules
+
+
+def _owners_in(model: Any) -> List[Any]:
+    """The objects, beside modules, that a model is a call or a method of."""
+    found, owners = [model], []
+    while found:
+        value = found.pop()
+        if isinstance(value, functools.partial):
+            found.append(value.func)
+        elif isinstance(value, types.MethodType):
+            found.append(value.__self__)
+        elif not (is_module(value) or isinstance(value, (*_PLAIN, *_FUNCTIONS)) or _package_of(value) == "addend"):
+            owners.append(value)
+    return owners
 
 
 def _is_of_others(name: str) -> bool:
