@@ -56,7 +56,7 @@ class State:
         self._tensors: List[_Kept] = []
         self._others: List[_Other] = []
         self._functions: List[Any] = []
-        self._kinds: Set[type] = set()
+        self._slots: Dict[type, Dict[str, Any]] = {}  # of all kinds that have attributes
         modules = _modules_in(model)
         owners = _owners_in(model)
         held = [*owners, *(module for _, module in modules)]
@@ -67,7 +67,7 @@ class State:
         for _, module in modules:
             hooks = (module._forward_pre_hooks, module._forward_hooks)
             self._functions.extend([*hooks[0].values(), *hooks[1].values(), module.__dict__.get("forward")])
-        self._find_generators([model, given, *self._functions, *_held_by_classes(self._kinds)])
+        self._find_generators([model, given, *self._functions, *_held_by_classes(list(self._slots))])
 
     def restore(self) -> None:
         """Puts everything back; what fails there fails when all the rest is back."""
@@ -143,13 +143,16 @@ class State:
 
     def _hold_attributes(self, name: str, value: Any, found: List[Tuple[str, Any]]) -> None:
         """Holds what the attributes of an object are bound to, those in slots too."""
-        self._kinds.update(type(value).__mro__)
+        kind = type(value)
+        if kind in _CONTAINERS:  # and nothing that derives from one
+            return
         own = getattr(value, "__dict__", None)
         if type(own) is dict:
             self._hold(_Attributes(name, own), found)
-        slots = _Slots(value)
-        if slots.names:
-            self._hold(_Attributes(name, slots), found)
+        if kind not in self._slots:
+            self._slots[kind] = _slots_of(kind)
+        if self._slots[kind]:
+            self._hold(_Attributes(name, _Slots(value, self._slots[kind])), found)
 
     def _hold(self, holder: "_Holder", found: List[Tuple[str, Any]]) -> None:
         self._holders.append(holder)
@@ -196,11 +199,11 @@ class State:
             elif _is_plain(value) or is_module(value) or id(value) in self._seen:
                 continue
             elif isinstance(value, (*_CONTAINERS, tuple, frozenset)):
-                found.extend(_held_by(value))
+                found.extend(_held_by(value, _kind_of(value)))
             elif _package_of(value) in self._packages or _package_of(value) in _HOLDERS:
                 own = getattr(value, "__dict__", None)
                 found.extend(own.values() if type(own) is dict else ())
-                found.extend(_Slots(value).values())
+                found.extend(_Slots(value, _slots_of(type(value))).values())
 
 
 class _Holder:
@@ -250,37 +253,41 @@ class _Attributes(_Holder):
 class _Slots(collections.abc.MutableMapping):
     """The attributes of an object that are in slots, as a dictionary of them.
 
-    Attributes:
-        names: of the slots, whether something is in them or not.
+    Args:
+        places: of all slots by their names, whether something is in them or not; `_slots_of` gives them.
     """
 
-    def __init__(self, owner: Any):
-        self._owner = owner
-        self.names = {
-            name: place
-            for kind in reversed(type(owner).__mro__)
-            if "__slots__" in vars(kind)
-            for name, place in vars(kind).items()
-            if isinstance(place, types.MemberDescriptorType)
-        }
+    def __init__(self, owner: Any, places: Dict[str, Any]):
+        self._owner, self._places = owner, places
 
     def __getitem__(self, name: str) -> Any:
         try:
-            return self.names[name].__get__(self._owner, type(self._owner))
+            return self._places[name].__get__(self._owner, type(self._owner))
         except AttributeError:
             raise KeyError(name) from None
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self.names[name].__set__(self._owner, value)
+        self._places[name].__set__(self._owner, value)
 
     def __delitem__(self, name: str) -> None:
-        self.names[name].__delete__(self._owner)
+        self._places[name].__delete__(self._owner)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([name for name in self.names if self.get(name, _NOTHING) is not _NOTHING])
+        return iter([name for name in self._places if self.get(name, _NOTHING) is not _NOTHING])
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+def _slots_of(kind: type) -> Dict[str, Any]:
+    """The places of slots by their names, of a class and those that it derives from."""
+    return {
+        name: place
+        for one in reversed(kind.__mro__)
+        if "__slots__" in vars(one)
+        for name, place in vars(one).items()
+        if isinstance(place, types.MemberDescriptorType)
+    }
 
 
 class _Container(_Holder):
@@ -289,7 +296,8 @@ class _Container(_Holder):
 
     def __init__(self, path: str, own: Any):
         self._path, self._own = path, own
-        self._before = _held_by(own)
+        self._kind = _kind_of(own)
+        self._before = _held_by(own, self._kind)
 
     def held(self) -> List[Tuple[str, Any]]:
         items = self._before if isinstance(self._own, dict) else enumerate(self._before)
@@ -298,7 +306,7 @@ class _Container(_Holder):
     def restore(self) -> None:
         if self.difference() is None:
             return
-        kind = _kind_of(self._own)
+        kind = self._kind
         kind.clear(self._own)
         if isinstance(self._own, dict):
             for key, value in self._before:
@@ -307,16 +315,19 @@ class _Container(_Holder):
             (kind.update if kind is set else kind.extend)(self._own, self._before)
 
     def difference(self) -> Optional[str]:
-        now = _held_by(self._own)
+        now = _held_by(self._own, self._kind)
         if isinstance(self._own, set):
             return None if set(now) == set(self._before) else self._path
         if not isinstance(self._own, dict):
             same = len(now) == len(self._before) and all(a is b for a, b in zip(now, self._before))
             return None if same else self._path
-        # Sets compare keys as dictionaries do: tensors by what object they are.
-        alike = ((a[0] is b[0] or {a[0]} == {b[0]}) and a[1] is b[1] for a, b in zip(now, self._before))
-        if len(now) == len(self._before) and all(alike):
-            return None
+        if len(now) == len(self._before):
+            for (key, value), (key_before, before) in zip(now, self._before):
+                # Sets compare keys as dictionaries do: tensors by what object they are.
+                if value is not before or not (key is key_before or {key} == {key_before}):
+                    break
+            else:
+                return None
         known, found = dict(self._before), dict(now)
         other = [key for key in {**known, **found} if known.get(key, _NOTHING) is not found.get(key, _NOTHING)]
         return _join(self._path, str(other[0])) if other else self._path
@@ -444,9 +455,8 @@ def _kind_of(container: Any) -> Any:
     return next(kind for kind in (*_CONTAINERS, tuple, frozenset) if isinstance(container, kind))
 
 
-def _held_by(container: Any) -> List[Any]:
-    """What a container holds, of dictionaries keys with values."""
-    kind = _kind_of(container)
+def _held_by(container: Any, kind: Any) -> List[Any]:
+    """What a container of a kind holds, of dictionaries keys with values."""
     return list(kind.items(container) if isinstance(container, dict) else kind.__iter__(container))
 
 
@@ -472,10 +482,10 @@ def _generator(name: str, value: Any) -> _Other:
     return _Other(name, value.get_state, value.set_state)
 
 
-def _held_by_classes(kinds: Set[type]) -> List[Any]:
+def _held_by_classes(derived: List[type]) -> List[Any]:
     """What classes hold that are not PyTorch's or Python's: functions, also those behind properties, and other values."""
     found = []
-    for kind in kinds:
+    for kind in {kind: None for own in derived for kind in own.__mro__}:
         if kind.__module__.partition(".")[0] in ("torch", "builtins", *_HOLDERS):
             continue
         for value in vars(kind).values():
