@@ -450,6 +450,50 @@ class StateTest(unittest.TestCase):
         self.assertEqual(results.report["reference_is_model_on_baseline"], "yes")
 
     @of("state in files")
+    def test_files_put_back_what_shares_memory_and_compare_what_they_do_not_put_back(self):
+        class Expanded(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(LENGTH, LENGTH)
+                self.register_buffer("all", torch.ones(1, 1).expand(1, LENGTH))
+
+            def forward(self, x):
+                self.all[:, :1].add_(1)
+                return self.linear(x) * self.all.clone()
+
+        class Learned(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(LENGTH, LENGTH)
+                self.factor = nn.Parameter(torch.ones(1, 1))
+
+            def forward(self, x):
+                with torch.no_grad():
+                    self.factor.add_(1)
+                return self.linear(x) * self.factor.detach().clone()
+
+        source = addend.Input(self.x, dims=1, baseline=0)
+        inside = addend.Inside("linear", dims=1, baseline=0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.script(made(Expanded)).save(path)
+            plain = torch.jit.load(path)
+            value, later = plain(self.x).detach(), plain(self.x).detach()
+            for name, ask in {
+                "verify": lambda m: m.explain(source, targets="0,1", verify_reference=True)[0].value,
+                "inside": lambda m: m.explain(self.x, inside=inside, targets="0,1")[0].value,
+                "interactions": lambda m: m.interactions(source, target="0,1").to_dict()["value"],
+                "shapley": lambda m: m.shapley(source).value.torch()[0, 1].item(),
+            }.items():
+                with self.subTest(name):
+                    model = addend.load_model(path)
+                    self.assertAlmostEqual(ask(model), value[0, 1].item(), places=5)
+                    self.assertTrue(torch.equal(model.run(self.x)[0].torch(), later))
+            torch.jit.script(made(Learned)).save(path)
+            with self.assertRaisesRegex(addend.FailedPrecondition, "two runs of the model give different results"):
+                addend.load_model(path).shapley(source)
+
+    @of("state in files")
     def test_scripted_modules_keep_theirs(self):
         class Lists(nn.Module):
             def __init__(self):
