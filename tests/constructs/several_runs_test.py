@@ -312,13 +312,13 @@ class NumbersOfNumpy(Scaled):
 
 
 KEPT = [
-    Counted, OwnUpdate, OwnExtend, OwnAdd, InOrder, AttributeOfList, InSlots, InNamespace, InBytes, AttributeOfTensor, Gradient,
-    AnotherGradient, Frozen, Switched, Expanded, ExpandedAlone, ReadOnly,
+    Counted, OwnUpdate, OwnExtend, OwnAdd, InOrder, AttributeOfList, InSlots, InNamespace, InBytes, AttributeOfTensor,
+    Gradient, AnotherGradient, Frozen, Switched, Expanded, ExpandedAlone, ReadOnly,
 ]  # fmt: skip
 
 DRAW = [
-    DrawsFromItsOwn, DrawsInPlace, DrawsFromAList, DrawsFromAClosure, DrawsFromAPartial, DrawsFromADefault, DrawsFromTheClass,
-    DrawsFromAGlobal, DrawsInAHook, NumbersOfPython, NumbersOfNumpy,
+    DrawsFromItsOwn, DrawsInPlace, DrawsFromAList, DrawsFromAClosure, DrawsFromAPartial, DrawsFromADefault,
+    DrawsFromTheClass, DrawsFromAGlobal, DrawsInAHook, NumbersOfPython, NumbersOfNumpy,
 ]  # fmt: skip
 
 

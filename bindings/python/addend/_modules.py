@@ -159,7 +159,8 @@ class SlowAttention:
         asked = [path or "the model" for path, module, _ in self._before if getattr(module.num_heads, "asked", False)]
         if not asked:
             return []
-        return ["%s ran without PyTorch's fused attention, which shows no heads: the same but for rounding" % ", ".join(asked)]
+        said = "%s ran without PyTorch's fused attention, which shows no heads: the same but for rounding"
+        return [said % ", ".join(asked)]
 
     def __exit__(self, *exception: Any) -> None:
         while self._before:
