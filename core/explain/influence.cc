@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
@@ -56,18 +57,18 @@ std::string OfNormalization(const Linearization& linearization, int64_t examples
   return {};
 }
 
-// left: by kind of target, what operators left over.
-std::string OfLeftover(const std::vector<Contributions>& targets, const std::vector<double>& left, size_t examples) {
+// The first target with a leftover that no operator left over; none where there is none. left: by kind of target, what
+// operators left over.
+std::optional<size_t> WithLeftover(const std::vector<Contributions>& targets, const std::vector<double>& left,
+                                   size_t examples) {
   for (size_t t = 0; t < targets.size(); ++t) {
     const Contributions& target = targets[t];
     if (left[t / examples] != 0 || !std::isfinite(target.leftover)) continue;
     if (target.target.quantity != Target::Quantity::kElement || std::abs(target.leftover) <= kMost * target.rounding)
       continue;
-    return Note(absl::StrCat("example ", t % examples, " has a leftover of ", TwoDigits(target.leftover),
-                             ", which no operator left over"),
-                "Attribute them one by one");
+    return t;
   }
-  return {};
+  return std::nullopt;
 }
 
 // [examples]: the elements of the Thue-Morse sequence.
@@ -81,11 +82,17 @@ at::Tensor Halves(int64_t examples, const at::TensorOptions& options) {
   return at::tensor(halves, options.dtype(at::kDouble));
 }
 
-// What comes back to each example from targets of the other half.
+// One where the example has this number, [examples].
+at::Tensor Alone(int64_t example, int64_t examples, const at::TensorOptions& options) {
+  at::Tensor alone = at::zeros({examples}, options.dtype(at::kDouble));
+  alone.select(0, example).fill_(1);
+  return alone;
+}
+
+// What comes back to each example from targets of the other half. second: [examples], one in the second half.
 std::string OfHalves(const std::vector<Contributions>& targets, const at::Tensor& cotangent, size_t kind,
-                     const SendBack& send_back) {
+                     const at::Tensor& second, const SendBack& send_back) {
   const int64_t examples = cotangent.size(1);
-  const at::Tensor second = Halves(examples, cotangent.options());
   const at::Tensor in_half = at::stack({1 - second, second});  // [2, examples]
   at::DimVector sizes(static_cast<size_t>(cotangent.dim()), 1);
   sizes[0] = 2;
@@ -125,11 +132,22 @@ std::string InfluenceOf(const Linearization& linearization, const std::vector<Co
   std::string note = OfNormalization(linearization, examples);
   if (!note.empty()) return note;
   const std::vector<double> left = Doubles(result.leftover);
-  note = OfLeftover(targets, left, static_cast<size_t>(examples));
-  if (!note.empty() || linearization.policy.check == Check::kOff) return note;
+  if (const auto found = WithLeftover(targets, left, static_cast<size_t>(examples))) {
+    const auto example = static_cast<int64_t>(*found) % examples;
+    // Rounding leaves something as well; then nothing passes between this example and the others.
+    const at::Tensor alone = Alone(example, examples, cotangent.options());
+    if (OfHalves(targets, cotangent, *found / static_cast<size_t>(examples), alone, send_back).empty()) return {};
+    return Note(absl::StrCat("example ", example, " has a leftover of ", TwoDigits(targets[*found].leftover),
+                             ", which no operator left over"),
+                "Attribute them one by one");
+  }
+  if (linearization.policy.check == Check::kOff) return {};
   const auto some = std::find_if(left.begin(), left.end(), [](double one) { return one != 0; });
   if (some == left.end()) return {};
-  const auto find = [&] { return OfHalves(targets, cotangent, static_cast<size_t>(some - left.begin()), send_back); };
+  const auto find = [&] {
+    return OfHalves(targets, cotangent, static_cast<size_t>(some - left.begin()), Halves(examples, cotangent.options()),
+                    send_back);
+  };
   return known == nullptr ? find() : known->Find(find);
 }
 

@@ -612,7 +612,8 @@ std::vector<std::string> NotesOfRecovery(const std::string& at, const std::vecto
     double scale = target.scale;
     if (scale == 0) scale = std::max(target.mass, off);
     const RecoveryLimits limits = RecoveryLimitsOf(target.single, policy.tolerance);
-    const bool said = off > limits.told * scale && !(off > limits.failed * scale && policy.on_failure == OnFailure::kIgnore);
+    const bool said =
+        off > limits.told * scale && !(off > limits.failed * scale && policy.on_failure == OnFailure::kIgnore);
     if (!said || off / scale <= most) continue;
     most = off / scale;
     worst = &target;

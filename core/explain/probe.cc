@@ -185,6 +185,23 @@ ToScore ToScoreOf(const std::string& rule_name) {
   return found == known.end() ? ToScore::kOther : found->second;
 }
 
+// The storages that the model is given. Where nobody told which they are, as of live models of which nothing is split,
+// all that come from outside and are no parameters or buffers.
+std::vector<bool> GivenStorages(const TracedRun& trace) {
+  const std::vector<StorageInfo>& storages = trace.program.storages;
+  std::vector<bool> outside(storages.size(), true);
+  for (const Call& call : trace.program.calls) {
+    for (const Operand& output : call.outputs) {
+      if (output.storage >= 0 && !output.written && !call.is_view) outside[output.storage] = false;
+    }
+  }
+  std::vector<bool> given(storages.size());
+  for (size_t s = 0; s < storages.size(); ++s) given[s] = outside[s] && storages[s].inner;
+  if (std::find(given.begin(), given.end(), true) != given.end()) return given;
+  for (size_t s = 0; s < storages.size(); ++s) given[s] = outside[s] && storages[s].name.empty();
+  return given;
+}
+
 // The storages that depend on what the model is given. Where something is split, those that carry parts of it.
 std::vector<bool> MovingStorages(const TracedRun& trace) {
   const std::vector<Call>& calls = trace.program.calls;
@@ -198,19 +215,17 @@ std::vector<bool> MovingStorages(const TracedRun& trace) {
     }
   }
   if (std::find(moving.begin(), moving.end(), true) != moving.end()) return moving;
-  std::vector<bool> made(moving.size());
+  const std::vector<bool> given = GivenStorages(trace);
   for (const Call& call : calls) {
     bool moves = false;
     for (const Operand& operand : call.operands) {
       if (operand.storage < 0) continue;
-      const bool given = trace.program.storages[operand.storage].inner && !made[operand.storage];
-      if (given) moving[operand.storage] = true;
+      if (given[operand.storage]) moving[operand.storage] = true;
       moves = moves || moving[operand.storage];
     }
     for (const Operand& output : call.outputs) {
       if (output.storage < 0) continue;
       if (moves) moving[output.storage] = true;
-      made[output.storage] = true;
     }
   }
   return moving;

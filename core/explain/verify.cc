@@ -34,8 +34,8 @@ void JudgeReference(const Linearization& linearization, Report& report) {
     return set("unknown", "the model reads numbers that are others on the baseline: " + FirstPositions(guards));
   }
   if (!trace.saved.empty()) {
-    return set("unknown", absl::StrCat(kReadsSaved, FirstPositions(trace.saved),
-                                       "; on the baseline they may be others"));
+    return set("unknown",
+               absl::StrCat(kReadsSaved, FirstPositions(trace.saved), "; on the baseline they may be others"));
   }
   set("yes", "");
 }

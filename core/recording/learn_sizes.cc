@@ -440,8 +440,9 @@ class Learner {
   }
 
   [[noreturn]] void RefuseCounter(int call, const std::string& what) const {
-    Refuse(call, absl::StrCat(what, " when the model runs for the first example once more, so that it follows no size; ",
-                              "a model that counts its calls is like that"));
+    Refuse(call,
+           absl::StrCat(what, " when the model runs for the first example once more, so that it follows no size; ",
+                        "a model that counts its calls is like that"));
   }
 
   void Verify(const Recording& recording) {

@@ -5,8 +5,8 @@
 // several recordings, each such number is fitted as factor * size + offset of one dimension of an input, or of the
 // product of two. Two sizes fit any line: a third one verifies it. A number that is on no line is fitted to the size
 // divided and rounded down, as 3 * (n // 2) is, where twice as many sizes as the divisor says were tried, one after the
-// other. A number that does not follow is refused, with the operator's name. What is learned is confirmed by another run
-// of the first example: a number that is another then, as a counter of calls is, is no function of sizes.
+// other. A number that does not follow is refused, with the operator's name. What is learned is confirmed by another
+// run of the first example: a number that is another then, as a counter of calls is, is no function of sizes.
 //
 // Nobody knows what a model does at sizes that were not tried: it may cut off what is longer than 512. So the program
 // holds between the sizes that were tried, and refuses others. To reach further than the examples, others are derived
@@ -14,8 +14,8 @@
 // one example only, all others are derived, first of one dimension, then of all of which something was learned.
 //
 // Sizes in between may be special, too: a model that pads to a multiple of seven pads nothing where all sizes are such.
-// Where all sizes that were tried leave the same remainder, their neighbours are tried as well, and where the model does
-// something else there, or refuses them, the program holds for sizes of that remainder.
+// Where all sizes that were tried leave the same remainder, their neighbours are tried as well, and where the model
+// does something else there, or refuses them, the program holds for sizes of that remainder.
 #ifndef ADDEND_CORE_RECORDING_LEARN_SIZES_H_
 #define ADDEND_CORE_RECORDING_LEARN_SIZES_H_
 

@@ -229,18 +229,22 @@ TEST(LearnSizes, HoldsForTheRemainderThatWasTried) {
 TEST(LearnSizes, RefusesCountersOfCalls) {
   int64_t calls = 0;
   const std::vector<Function> models = {
-      [&](const std::vector<Tensor>& in) { return at::cat({in[0].sum().view({1}), at::ones({++calls}, at::kDouble)}); },
+      [&](const std::vector<Tensor>& in) {
+        return at::cat({in[0].sum().view({1}), at::ones({++calls}, at::kDouble)});
+      },
       [&](const std::vector<Tensor>& in) { return in[0] * at::tensor({static_cast<double>(++calls)}, at::kDouble); },
       [&](const std::vector<Tensor>& in) { return in[0].narrow(0, 0, 1) * at::arange(++calls).sum() * in[0].size(0); },
   };
   for (const Function& model : models) {
     calls = 0;
-    EXPECT_THAT(WhyNot(model, {Example(1, 4), Example(2, 4), Example(3, 4)}), HasSubstr("other sizes cannot be learned"));
+    EXPECT_THAT(WhyNot(model, {Example(1, 4), Example(2, 4), Example(3, 4)}),
+                HasSubstr("other sizes cannot be learned"));
     calls = 0;
     EXPECT_TRUE(RecordSizes(*FromFunction(model), {Example(1, 4)}).program->free.empty());
   }
   calls = 0;
-  EXPECT_THAT(WhyNot(models[0], {Example(1, 4), Example(2, 4), Example(3, 4)}), HasSubstr("a model that counts its calls"));
+  EXPECT_THAT(WhyNot(models[0], {Example(1, 4), Example(2, 4), Example(3, 4)}),
+              HasSubstr("a model that counts its calls"));
 }
 
 TEST(LearnSizes, EndsWhereItIsCancelled) {

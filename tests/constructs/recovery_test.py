@@ -152,9 +152,10 @@ class TablesTest(unittest.TestCase):
                     return results[0].recovery.torch(), results.notes, results.report["failures"]
 
                 def explain_parts():
-                    found = compiled.decompose(source).explain("%d,%d" % where)
+                    results = compiled.decompose(source)
+                    found = results.explain("%d,%d" % where)
                     summed = math.fsum([*found.contributions, found.reference, found.leftover])
-                    return torch.tensor(summed, dtype=torch.float64), found.notes, found.report["failures"]
+                    return torch.tensor(summed, dtype=torch.float64), found.notes, results.report["failures"]
 
                 def explain():
                     found = compiled.explain(source, targets=[where])

@@ -426,16 +426,16 @@ class CountersTest(unittest.TestCase):
 
     def test_they_are_no_sizes(self):
         for name, make in COUNTERS.items():
-            with self.subTest(name), self.assertRaisesRegex(addend.Error, "other sizes cannot be learned"):
-                addend.compile(Counting(make())).record(rows(1), others=[rows(2), rows(3)])
-            for learn in (False, True):
-                with self.subTest(name, learn=learn):
-                    model = Counting(make())
-                    program = addend.compile(model).record(rows(1), learn_sizes=learn)
-                    self.assertEqual(program.summary["free"], [])
-                    for size in (2, 3):
-                        with self.assertRaises(addend.Error):
-                            program.replay(rows(size))
+            for how in (dict(others=[rows(2), rows(3)]), dict(learn_sizes=True)):
+                with self.subTest(name, how=list(how)):
+                    with self.assertRaisesRegex(addend.Error, "cannot be learned|two runs of the model give different"):
+                        addend.compile(Counting(make())).record(rows(1), **how)
+            with self.subTest(name):
+                program = addend.compile(Counting(make())).record(rows(1))
+                self.assertEqual(program.summary["free"], [])
+                for size in (2, 3):
+                    with self.assertRaises(addend.Error):
+                        program.replay(rows(size))
 
 
 def tensor_of(results):
