@@ -83,7 +83,7 @@ TEST_F(TraceTest, ModulesMeanWhatTheyReturned) {
   for (const char* name : {"pair", "none", "again"}) {
     addend_results* results = nullptr;
     const Request request = Asked().Probe(name);
-    EXPECT_EQ(Outcome(addend_model_decompose(program.AsModel().get(), nullptr, request.get(), &results)).code,
+    EXPECT_EQ(Outcome(addend_model_decompose(nullptr, program.AsModel().get(), request.get(), &results)).code,
               ADDEND_INVALID_ARGUMENT)
         << name;
   }

@@ -31,14 +31,17 @@ bool Abbreviates(const std::string& path, const std::string& full) {
   return false;
 }
 
+// "layers.0.fc.weight" belongs to the module "layers.0.fc".
+std::string OwnerOf(const std::string& parameter) {
+  const size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+}
+
 }  // namespace
 
 std::string ResolveModulePath(const std::string& script_path, const std::string& parameter,
                               const std::vector<std::string>& known) {
-  std::string candidate;
-  // "layers.0.fc.weight" belongs to the module "layers.0.fc".
-  const size_t dot = parameter.rfind('.');
-  if (dot != std::string::npos) candidate = parameter.substr(0, dot);
+  const std::string candidate = OwnerOf(parameter);
   if (script_path.empty()) return candidate;
   // Only a parameter could still say that a path of the model stands for another one.
   if (std::binary_search(known.begin(), known.end(), script_path)) {
@@ -69,8 +72,16 @@ void CurrentModule::SetPaths(std::vector<std::string> paths) {
   resolved_.clear();
 }
 
+void CurrentModule::Set(std::string path) {
+  if (!path.empty()) entered_.insert(path);
+  told_ = std::move(path);
+}
+
 std::string CurrentModule::PathOf(const std::string& script_path, const std::string& parameter) {
-  if (told_ && (!told_->empty() || script_path.empty())) return *told_;
+  if (told_ && !told_->empty()) return *told_;
+  // The model itself reads parameters of modules that it calls. Where it calls methods of a module, which nobody tells,
+  // the parameters do.
+  if (told_ && script_path.empty() && entered_.contains(OwnerOf(parameter))) return "";
   const auto [found, is_new] = resolved_.try_emplace({script_path, parameter}, "");
   if (is_new) found->second = ResolveModulePath(script_path, parameter, paths_);
   return found->second;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "core/base/error.h"
 
 namespace addend {
@@ -30,14 +31,15 @@ class CurrentModule {
   void SetPaths(std::vector<std::string> paths);
   // The module that runs now, where the caller knows it; empty: the model itself, or a TorchScript module inside it.
   // Before the first call script frames and parameter names tell.
-  void Set(std::string path) { told_ = std::move(path); }
+  void Set(std::string path);
   const std::optional<std::string>& told() const { return told_; }
   // `script_path` and `parameter`: as for ResolveModulePath().
   std::string PathOf(const std::string& script_path, const std::string& parameter);
 
  private:
   std::optional<std::string> told_;
-  std::vector<std::string> paths_;  // sorted
+  absl::flat_hash_set<std::string> entered_;  // that were told
+  std::vector<std::string> paths_;            // sorted
   // Comparing a place with every module takes a while, and the operators of a module share it.
   absl::flat_hash_map<std::pair<std::string, std::string>, std::string> resolved_;
 };
