@@ -96,7 +96,7 @@ public static class ModuleExtensions
         ArgumentNullException.ThrowIfNull(run);
         using var scope = new Scope();
         var recording = new RecordingScope(Named(module, request), lines: false);
-        using (new ModulePaths(module, recording.SetModule))
+        using (new ModulePaths(module, recording.SetModule, recording.AddModuleOutputs))
         {
             recording.AddOutput(run().ToAddend());
         }
@@ -112,7 +112,7 @@ public static class ModuleExtensions
     private static void Run(TorchModule module, LiveScope scope, Request request, Func<TorchTensor> run)
     {
         ArgumentNullException.ThrowIfNull(run);
-        using var paths = new ModulePaths(module, scope.SetModule);
+        using var paths = new ModulePaths(module, scope.SetModule, scope.AddModuleOutputs);
         scope.AddOutput("output", run().ToAddend());
         if (request.Inside.Count > 0)
         {

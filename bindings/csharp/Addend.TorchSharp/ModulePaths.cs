@@ -3,19 +3,21 @@ using TorchTensor = global::TorchSharp.torch.Tensor;
 
 namespace Addend.TorchSharp;
 
-/// <summary>Tells the path of the module that runs on this thread, until it is disposed. Modules whose
+/// <summary>Tells the path of the module that runs on this thread, and what it returns, until it is disposed. Modules whose
 /// <c>forward</c> takes one to three tensors and gives one have hooks that can be heard; what others compute belongs to the
 /// module around them.</summary>
 internal sealed class ModulePaths : IDisposable
 {
     private readonly int _thread = Environment.CurrentManagedThreadId;
     private readonly Action<string> _tell;
+    private readonly Action<string, Tensor[]> _returned;
     private readonly List<Action> _removers = [];
     private readonly Stack<string> _running = new();
 
-    internal ModulePaths(TorchModule root, Action<string> tell)
+    internal ModulePaths(TorchModule root, Action<string> tell, Action<string, Tensor[]> returned)
     {
         _tell = tell;
+        _returned = returned;
         // A module with several names runs under the first of them.
         var known = new HashSet<TorchModule>(ReferenceEqualityComparer.Instance) { root };
         foreach ((string path, TorchModule module) in root.named_modules())
@@ -43,16 +45,16 @@ internal sealed class ModulePaths : IDisposable
         {
             case global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor> module:
                 _removers.Add(module.register_forward_pre_hook((_, _) => Enter<TorchTensor>(path)!).remove);
-                _removers.Add(module.register_forward_hook((_, _, _) => Leave(path)!).remove);
+                _removers.Add(module.register_forward_hook((_, _, output) => Leave(path, output)!).remove);
                 break;
             case global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor, TorchTensor> module:
                 _removers.Add(module.register_forward_pre_hook((_, _, _) => Enter<(TorchTensor, TorchTensor)?>(path)).remove);
-                _removers.Add(module.register_forward_hook((_, _, _, _) => Leave(path)!).remove);
+                _removers.Add(module.register_forward_hook((_, _, _, output) => Leave(path, output)!).remove);
                 break;
             case global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor, TorchTensor, TorchTensor> module:
                 _removers.Add(module.register_forward_pre_hook(
                     (_, _, _, _) => Enter<(TorchTensor, TorchTensor, TorchTensor)?>(path)).remove);
-                _removers.Add(module.register_forward_hook((_, _, _, _, _) => Leave(path)!).remove);
+                _removers.Add(module.register_forward_hook((_, _, _, _, output) => Leave(path, output)!).remove);
                 break;
         }
     }
@@ -67,10 +69,11 @@ internal sealed class ModulePaths : IDisposable
         return default;
     }
 
-    private TorchTensor? Leave(string path)
+    private TorchTensor? Leave(string path, TorchTensor output)
     {
         if (Environment.CurrentManagedThreadId == _thread && _running.Contains(path))
         {
+            Return(path, output);
             // A module that threw never left: those inside of this one go too.
             while (_running.Pop() != path)
             {
@@ -78,5 +81,18 @@ internal sealed class ModulePaths : IDisposable
             _tell(_running.TryPeek(out string? around) ? around : "");
         }
         return null;
+    }
+
+    private void Return(string path, TorchTensor output)
+    {
+        try
+        {
+            using Tensor told = output.ToAddend();
+            _returned(path, [told]);
+        }
+        catch (NotSupportedException)
+        {
+            _returned(path, []);  // it is not dense, and has no parts
+        }
     }
 }
