@@ -1377,8 +1377,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_module(addend_trace*
  * the module then means these tensors in probes, targets and splits, and in a recorded program too.
  * in: index: of the tensor among those that the module returns; 0 begins another call of the module. tensor (shared,
  * may be NULL): NULL as index 0 where the module returns none, else where it cannot be handed over. Those and tensors
- * that no recorded operator has met count, and cannot be asked for. errors: INVALID_ARGUMENT where the indices of a
- * call do not count up from 0. thread: that of addend_trace_begin. */
+ * that no recorded operator has met count, and cannot be asked for.
+ * errors: INVALID_ARGUMENT where the indices of a call do not count up from 0.
+ * thread: that of addend_trace_begin. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_module_output(addend_trace* trace, const char* module_path,
                                                                           int64_t index,
                                                                           const addend_tensor* tensor) ADDEND_NOEXCEPT;

@@ -1152,7 +1152,7 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
  public:
   // Where in the model the thread is now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
-  // What a module has just returned, in order; see addend_trace_add_module_output.
+  // Tells what a module has just returned, in order; see addend_trace_add_module_output.
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
     TellModuleOutputs(get(), module_path, tensors);
   }
@@ -1230,7 +1230,7 @@ class RecordingScope : public Handle<addend_trace, addend_trace_release> {
 
   // Where in the model the thread is now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
-  // What a module has just returned, in order; see addend_trace_add_module_output.
+  // Tells what a module has just returned, in order; see addend_trace_add_module_output.
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
     TellModuleOutputs(get(), module_path, tensors);
   }

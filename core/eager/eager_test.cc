@@ -340,7 +340,7 @@ TEST(CarriedTest, LeftoverGoesThrough) {
   EXPECT_GT(MaxAbs(height), 0);
   EXPECT_TRUE(steps.value().equal(x.recovery().floor()));
   ExpectNear(steps.leftover(), height * x.leftover() / (x.recovery() - x.reference()), 1e-14);
-  // Nothing passes a step by its gradient, which is zero: all of it is leftover.
+  // A step's gradient is zero, so that it passes nothing: all is leftover.
   Policy gradient = Faithful();
   gradient.nonlinearity = Nonlinearity::kGradient;
   const Composition flat = x.floor(gradient);

@@ -89,7 +89,8 @@ at::Tensor Alone(int64_t example, int64_t examples, const at::TensorOptions& opt
   return alone;
 }
 
-// What comes back to each example from targets of the other half. second: [examples], one in the second half.
+// A note where something comes back to an example from targets of the other half. second: [examples], one in the second
+// half.
 std::string OfHalves(const std::vector<Contributions>& targets, const at::Tensor& cotangent, size_t kind,
                      const at::Tensor& second, const SendBack& send_back) {
   const int64_t examples = cotangent.size(1);

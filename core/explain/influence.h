@@ -5,9 +5,8 @@
 // All examples' targets of a kind are summed in one sweep. Examples that influence each other then take what they give
 // to the others' targets for their own, and what they get from others is leftover. Three things tell that they do:
 // - an operator that normalizes by the numbers of the batch;
-// - a leftover of an example, where no operator left anything over: a second sweep, for the target of that example and
-// for
-//   those of the others, tells it from rounding;
+// - a leftover of an example, where no operator left anything over; a second sweep tells it from rounding, by what
+//   passes between that example and the others;
 // - where operators did leave something over, a second sweep for the targets of a half of the examples, and one for
 //   those of the other half: nothing of either may come back to examples of the other. The halves are those of the
 //   Thue-Morse sequence (0 1 1 0 1 0 0 1 ...): it is not periodic, so that examples which read others at a fixed

@@ -21,7 +21,7 @@ namespace {
 
 bool IsInside(const Input& input) { return !input.inside.empty(); }
 
-// Where the tensor at a probe is made.
+// The place at which the tensor at a probe is made.
 InsidePlace PlaceOf(const TracedRun& trace, const Probe& probe, const std::string& selector) {
   const std::optional<Giver> giver = GiverOf(trace, probe);
   if (!giver) throw InvalidArgument(absl::StrCat(selector, " is what the model is given; split that argument"));

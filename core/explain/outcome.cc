@@ -338,8 +338,8 @@ Gap GapOf(const Linearization& linearization, const Probe& probe, const ProbeRow
   return worst;
 }
 
-// What the parts of a probe miss of its value, [*S]: as they add up in their own dtype or in double precision, which
-// are the two sums that readers make of them, whichever misses more.
+// The difference between a probe's value and the sum of its parts, [*S]: in their own dtype or in double precision,
+// which are the two sums that readers make of them, whichever is larger.
 at::Tensor MissingEitherWay(const ProbeRows& rows, const at::Tensor& value) {
   const at::ScalarType dtype = value.scalar_type();
   const at::Tensor missing = value - (rows.components.sum(0) + rows.leftover + rows.reference.to(dtype));

@@ -55,9 +55,9 @@ void JudgeExamples(const Linearization& linearization, const std::string& name,
                    const std::vector<Contributions>& targets, const OutputScales& scales, const at::Tensor& cotangent,
                    const AdjointResult& result, Outcome& outcome);
 
-// What a reader has to know of the sum of a target's parts, as they stand in an explanation, by the limits of outputs:
-// one note of the target that is off most; none where the report of the run has one of the output, which is judged by
-// the same numbers, or the policy wants none. at: the tensor; empty: an output. report: null: the parts are of no run.
+// Notes on the sum of a target's parts, as they stand in an explanation, by the limits of outputs: one, of the target
+// that is off most; none where the report of the run has one of the output, which is judged by the same numbers, or the
+// policy wants none. at: the tensor; empty: an output. report: null: the parts are of no run.
 std::vector<std::string> NotesOfRecovery(const std::string& at, const std::vector<Contributions>& targets,
                                          const Report* report);
 

@@ -792,8 +792,8 @@ class TracedModel:
         return SlowAttention(modules_of(self.model) if any(one.heads for one in insides) else [])
 
     def _placed(self, inside: Sequence[Inside], args: Any, kwargs: Any) -> Tuple[List[Inside], Dict[str, Any]]:
-        """What starts inside the model, with heads and experts found by a run that leaves no trace; and the numbers that
-        this run gave, by their places, where there was one."""
+        """The splits that start inside the model, with heads and experts found by a run that leaves no trace; and the
+        numbers that this run gave, by their places, where there was one."""
         searched: Dict[str, Any] = {}
 
         def record() -> Program:

@@ -25,7 +25,7 @@ _MOST_BYTES = 1 << 26
 
 _NOTHING = object()
 
-# Those before that others derive from.
+# Kinds that derive from others here stand before these.
 _CONTAINERS = (collections.OrderedDict, dict, collections.deque, list, set)
 
 
@@ -291,8 +291,8 @@ def _slots_of(kind: type) -> Dict[str, Any]:
 
 
 class _Container(_Holder):
-    """What a list or a dictionary holds. Those that derive from one may do otherwise what they are asked (a counter adds
-    up), so that it is read and written as the kind that it derives from."""
+    """A list or a dictionary, and its elements. Classes that derive from one may do otherwise what they are asked (a counter
+    adds up), so that it is read and written as the kind that it derives from."""
 
     def __init__(self, path: str, own: Any):
         self._path, self._own = path, own
@@ -456,7 +456,7 @@ def _kind_of(container: Any) -> Any:
 
 
 def _held_by(container: Any, kind: Any) -> List[Any]:
-    """What a container of a kind holds, of dictionaries keys with values."""
+    """The elements of a container of a kind, of dictionaries keys with values."""
     return list(kind.items(container) if isinstance(container, dict) else kind.__iter__(container))
 
 
@@ -483,7 +483,7 @@ def _generator(name: str, value: Any) -> _Other:
 
 
 def _held_by_classes(derived: List[type]) -> List[Any]:
-    """What classes hold that are not PyTorch's or Python's: functions, also those behind properties, and other values."""
+    """Functions, also those behind properties, and other values that classes hold which are not PyTorch's or Python's."""
     found = []
     for kind in {kind: None for own in derived for kind in own.__mro__}:
         if kind.__module__.partition(".")[0] in ("torch", "builtins", *_HOLDERS):
