@@ -1064,8 +1064,6 @@ class TracedModel:
         examples = _Examples(self, calls, lines, lambda example: before.restore(), end, require_same)
         try:
             program = Program(_native.live_record(examples.request(), examples.record))
-            if first is None and examples.stopped is None:
-                examples.record_first()  # what was learned holds where each call begins alike
             if examples.stopped is not None:
                 raise examples.stopped
             program._call = None if examples.first is None else examples.first._call
@@ -1334,8 +1332,8 @@ class _Examples:
     Args:
         begin: is told the number of a call that begins.
         end: is called behind every call.
-        require_same: is told what the first call gave whenever it is recorded with its own tensors, and raises where that
-            is not to be.
+        require_same: is told what the first call gave whenever it is recorded with its own tensors, which learning does
+            twice, and raises where that is not to be.
 
     Attributes:
         first: the program of the call that was recorded first.
@@ -1373,14 +1371,7 @@ class _Examples:
         if self.stopped is not None:
             raise self.stopped
         self._begin(example)
-        return self._record(example, [Tensor(tensor).torch() for tensor in inputs])._handle
-
-    def record_first(self) -> None:
-        """Records the first call once more."""
-        self._begin(0)
-        self._record(0, [live_tensor(source.value) for source in as_inputs(self._tensors(self._calls[0]))])
-
-    def _record(self, example: int, tensors: List[Any]) -> Program:
+        tensors = [Tensor(tensor).torch() for tensor in inputs]
         call = self._calls[example]
         own = self._tensors(call)
         given = {id(leaf): tensor for leaf, tensor in zip(own, tensors)}
@@ -1403,7 +1394,7 @@ class _Examples:
         finally:
             self._end()
         self.first = self.first or program
-        return program
+        return program._handle
 
     def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
         """The tensors of a call, in the order in which a recording has them as inputs."""
