@@ -529,7 +529,7 @@ class Deriver {
     std::vector<int64_t> sizes;
     int64_t least = 0;  // of the examples
     int64_t most = 0;
-    std::vector<int64_t> given;  // all of those
+    std::vector<int64_t> given = {};  // all of those
   };
 
   // What is learned with smaller and larger sizes than the given ones. `between`: where all of them leave the same

@@ -4,6 +4,7 @@
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/linalg_cross.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@ recovery that is off by more than 1e-3 of the output's scale is said or refused,
 model itself is the oracle.
 """
 
+import collections
 import itertools
 import math
 import os
@@ -299,8 +300,6 @@ class FarTest(unittest.TestCase):
 
     def setUp(self):
         self.table, self.model = far_table(0.05)
-        self.row = self.table[:1]
-        self.input = addend.Input(self.row, dims=1, baseline=0)
 
     def test_by_default_it_is_an_error(self):
         for preset in ("faithful", "fast"):
@@ -313,37 +312,45 @@ class FarTest(unittest.TestCase):
             for words in ("batch_norm", "times the value", "median:FILE", "compute_dtype=float64"):
                 self.assertIn(words, message)
 
-    def ways(self, **policy):
+    def ways(self, row, **policy):
         """The notes that each way of asking gives."""
+        given = addend.Input(row, dims=1, baseline=0)
         policy = {"preset": "faithful", "on_failure": "warn", **policy}
         compiled = addend.compile(self.model, **policy)
-        yield "decompose", compiled.decompose(self.input).notes
-        yield "backward", addend.compile(self.model, direction="backward", **policy).decompose(self.input).notes
-        yield "explain", compiled.explain(self.input).notes
+        yield "decompose", compiled.decompose(given).notes
+        yield "backward", addend.compile(self.model, direction="backward", **policy).decompose(given).notes
+        yield "explain", compiled.explain(given).notes
         yield "each example", compiled.explain(
             addend.Input(self.table[:16], dims=1, baseline=0), targets=[0], each_example=True
         ).notes
-        plan = compiled.plan(self.input, targets=["top1"])
-        yield "plan", plan.attribute(self.row).notes
-        program = compiled.record(self.row).model()
-        yield "recorded program", program.decompose(self.input, **policy).notes
+        plan = compiled.plan(given, targets=["top1"])
+        yield "plan", plan.attribute(row).notes
+        program = compiled.record(row).model()
+        yield "recorded program", program.decompose(given, **policy).notes
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "m.pt")
-            torch.jit.trace(self.model, self.row).save(path)
+            torch.jit.trace(self.model, row).save(path)
             loaded = addend.load_model(path)
-            yield "file", loaded.decompose(self.input, **policy).notes
-            yield "file, explained", loaded.explain(self.input, **policy).notes
-            yield "file, in segments of memory", loaded.explain(self.input, memory=1, **policy).notes
+            yield "file", loaded.decompose(given, **policy).notes
+            yield "file, explained", loaded.explain(given, **policy).notes
+            yield "file, in segments of memory", loaded.explain(given, memory=1, **policy).notes
 
     def test_every_way_says_it_first(self):
-        for way, notes in self.ways():
+        # How far off a row is depends on the processor; some of them are on each.
+        said = collections.defaultdict(list)
+        for row in self.table[:8].split(1):
+            for way, notes in self.ways(row):
+                said[way].extend(notes[:1])
+        self.assertEqual(len(said), 9)
+        for way, first in said.items():
             with self.subTest(way):
-                self.assertTrue(notes, way)
-                self.assertRegex(notes[0], "^(recovery is off|tracing failure)", way)
-                self.assertIn("compute_dtype=float64", notes[0])
+                self.assertTrue(first, way)
+                for note in first:
+                    self.assertRegex(note, "^(recovery is off|tracing failure)", way)
+                    self.assertIn("compute_dtype=float64", note)
 
     def test_no_way_says_it_in_float64(self):
-        for way, notes in self.ways(compute_dtype="float64"):
+        for way, notes in self.ways(self.table[:1], compute_dtype="float64"):
             with self.subTest(way):
                 self.assertFalse(flagged(notes), notes)
 
@@ -371,7 +378,7 @@ class FarTest(unittest.TestCase):
             numpy.save(path, self.table.numpy())
             for word in ("mean:" + path, "median:" + path):
                 results = addend.compile(self.model, preset="faithful").decompose(
-                    addend.Input(self.row, dims=1, baseline=word)
+                    addend.Input(self.table[:1], dims=1, baseline=word)
                 )
                 self.assertFalse(flagged(results.notes), results.notes)
 
