@@ -667,11 +667,12 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_reques
                                                                    const char* name) ADDEND_NOEXCEPT;
 /* Asks for the composition of an inner tensor.
  * in: selector: "layers.0.attention" (what a module returned, and others read or the model returns; where nobody told
- * what it returned, as in files, what it gave and they read), "encoder@1" (the same of one of several calls, counted
- * from 0), "attention:1" (one of several tensors, in the order in which they were returned, or else made), "encoder@*"
- * and "attention:*" (all of them, each a result of its own), "#28" (an operator by its number), "aten::gelu" or
- * "aten::gelu:2" (an operator by its name), "logits" (what the last softmax or sigmoid reads). A name of several
- * tensors is an error that lists them when the request is answered. */
+ * what it returned, as in traced and exported files, what it gave and they read), "encoder@1" (the same of one of
+ * several calls, counted from 0), "attention:1" (one of several tensors, in the order in which they were returned; an
+ * error where nobody told it, unless one operator of the module gives them all, as of recurrent layers), "encoder@*"
+ * and "attention:*" (all of them, each a result of its own), "#28" (an operator by its number), "#28:1" (one of its
+ * tensors), "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what the last softmax or sigmoid
+ * reads). A name of several tensors is an error that lists them when the request is answered. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
 /* Asks for one of the model's results; those that no call names are left out. Without any call, all count.

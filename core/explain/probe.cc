@@ -32,16 +32,22 @@ struct Selector {
   // The number of the call; of an operator: which of its calls; of a module: which of the tensors that leave it, or
   // kEvery; -1: the only one.
   int64_t number = -1;
-  int64_t run = -1;  // of a module: which of its calls, or kEvery; -1: the only one
+  int64_t run = -1;     // of a module: which of its calls, or kEvery; -1: the only one
+  int64_t output = -1;  // of a call: which of its outputs; -1: the first that is floating-point
 };
 
-// "logits", "#28", "aten::gelu" or "aten::gelu:2"; anything else is the path of a module: "encoder", "encoder@1",
-// "attention:0", "encoder@1:0", "encoder@*", "attention:*".
+// "logits", "#28", "#28:1", "aten::gelu" or "aten::gelu:2"; anything else is the path of a module: "encoder",
+// "encoder@1", "attention:0", "encoder@1:0", "encoder@*", "attention:*".
 Selector ParseSelector(const std::string& text) {
   if (text == kLogits) return {Selector::Kind::kLogits, text};
   int64_t number = 0;
-  if (absl::StartsWith(text, "#") && absl::SimpleAtoi(text.substr(1), &number)) {
-    return {Selector::Kind::kCall, text, number};
+  if (absl::StartsWith(text, "#")) {
+    const size_t colon = text.find(':');
+    int64_t output = -1;
+    const bool fits = colon == std::string::npos || (absl::SimpleAtoi(text.substr(colon + 1), &output) && output >= 0);
+    if (fits && absl::SimpleAtoi(text.substr(1, colon - 1), &number)) {
+      return {Selector::Kind::kCall, text, number, -1, output};
+    }
   }
   if (!absl::StrContains(text, "::")) {
     Selector module{Selector::Kind::kModule, text};
@@ -67,6 +73,8 @@ Selector ParseSelector(const std::string& text) {
   }
   return {Selector::Kind::kOperator, text};
 }
+
+bool IsFloating(const Operand& operand) { return operand.storage >= 0 && Continuous(operand.dtype); }
 
 Probe FirstOutput(const TracedRun& trace, int64_t call) {
   const std::vector<Probe> probes = OutputsOf(trace, call);
@@ -330,7 +338,15 @@ Probe FindCall(const TracedRun& trace, const Selector& selector) {
     throw InvalidArgument(absl::StrCat("there is no operator ", selector.name, "; the model calls ", calls,
                                        " operators, counted from #0"));
   }
-  return FirstOutput(trace, selector.number);
+  if (selector.output < 0) return FirstOutput(trace, selector.number);
+  const Call& call = trace.program.calls[selector.number];
+  const auto outputs = static_cast<int64_t>(call.outputs.size());
+  if (selector.output >= outputs || !IsFloating(call.outputs[selector.output])) {
+    throw InvalidArgument(absl::StrCat(selector.name, " is no floating-point tensor; operator #", selector.number, " (",
+                                       FullName(call.op.schema()), ") gives ", outputs,
+                                       outputs == 1 ? " tensor" : " tensors", ", counted from 0"));
+  }
+  return {selector.number, call.outputs[selector.output]};
 }
 
 Probe FindOperator(const TracedRun& trace, const Selector& selector) {
@@ -461,10 +477,30 @@ std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
 
 // A tensor that left a module.
 struct Leaving {
-  int64_t number = 0;  // by which it is chosen
+  std::optional<int64_t> number;  // its place among what the module returned; none: nobody knows
   Probe probe;
   bool read = true;  // by others, behind the module
 };
+
+// The numbers of tensors that left a module of which nobody told what it returned. Where they are the outputs of one
+// operator of the module's own, as of recurrent layers, they are taken to be returned in its order.
+std::vector<Leaving> Numbered(const TracedRun& trace, const std::string& name, const std::vector<Probe>& given) {
+  std::vector<Leaving> leaving;
+  std::optional<size_t> only;
+  bool one_operator = true;
+  for (const Probe& probe : given) {
+    const std::optional<Giver> giver = GiverOf(trace, probe);
+    one_operator = one_operator && giver && only.value_or(giver->call) == giver->call &&
+                   trace.program.calls[giver->call].position.module_path == name;
+    if (giver) only = giver->call;
+    leaving.push_back({std::nullopt, probe});
+    if (giver) leaving.back().number = static_cast<int64_t>(giver->output);
+  }
+  for (Leaving& one : leaving) {
+    if (!one_operator) one.number.reset();
+  }
+  return leaving;
+}
 
 // By call of the module, the floating-point tensors that left it. What somebody told is so; else the operators tell.
 std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const std::string& name,
@@ -475,17 +511,14 @@ std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const st
     std::vector<Leaving>& leaving = runs.emplace_back();
     for (size_t k = 0; k < returned.tensors.size(); ++k) {
       const Operand& tensor = returned.tensors[k];
-      if (tensor.storage < 0 || !Continuous(tensor.dtype)) continue;
+      if (!IsFloating(tensor)) continue;
       const Probe probe{returned.end - 1, tensor};
       leaving.push_back({static_cast<int64_t>(k), probe, IsReadBehind(readings, probe, returned.end)});
     }
   }
   if (!runs.empty()) return runs;
   for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
-    std::vector<Leaving>& leaving = runs.emplace_back();
-    for (const Probe& probe : LeavingOf(trace, run, readings)) {
-      leaving.push_back({static_cast<int64_t>(leaving.size()), probe});
-    }
+    runs.push_back(Numbered(trace, name, LeavingOf(trace, run, readings)));
   }
   return runs;
 }
@@ -494,6 +527,38 @@ struct NamedProbe {
   std::string selector;
   Probe probe;
 };
+
+// The tensors that left a call of a module, `name`, each with the selector that chooses it alone: of a tensor whose
+// number nobody knows that of the operator which gave it.
+std::vector<NamedProbe> SpelledIn(const TracedRun& trace, const std::string& name,
+                                  const std::vector<Leaving>& leaving) {
+  std::vector<NamedProbe> spelled;
+  for (const Leaving& one : leaving) {
+    std::string selector = name;
+    if (leaving.size() > 1 && one.number) {
+      absl::StrAppend(&selector, ":", *one.number);
+    } else if (leaving.size() > 1) {
+      // LeavingOf() found it among what operators give.
+      const Giver giver = GiverOf(trace, one.probe).value_or(Giver{static_cast<size_t>(one.probe.after_call), 0});
+      const bool several = trace.program.calls[giver.call].outputs.size() > 1;
+      selector = absl::StrCat("#", giver.call, several ? absl::StrCat(":", giver.output) : "");
+    }
+    spelled.push_back({std::move(selector), one.probe});
+  }
+  return spelled;
+}
+
+// "encoder@0 (aten::tanh (op #1) gives f32[2, 3]), encoder@1 (...)".
+std::string Spellings(const TracedRun& trace, const std::vector<NamedProbe>& fit) {
+  std::vector<std::string> spellings;
+  for (const NamedProbe& one : fit) {
+    spellings.push_back(absl::StrCat(one.selector, " (", DescribeProbe(trace, one.probe), ")"));
+  }
+  constexpr size_t kShown = 8;
+  const std::string more = spellings.size() > kShown ? absl::StrCat(" and ", spellings.size() - kShown, " more") : "";
+  spellings.resize(std::min(spellings.size(), kShown));
+  return absl::StrCat(absl::StrJoin(spellings, ", "), more);
+}
 
 // The tensors that left a module and that the selector leaves open, at least one, each with the selector that chooses
 // it alone.
@@ -519,12 +584,21 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
       own.erase(std::remove_if(own.begin(), own.end(), [&](const Leaving& one) { return !wanted(one); }), own.end());
     };
     const auto is_read = [](const Leaving& one) { return one.read; };
-    if (selector.number >= 0) keep([&](const Leaving& one) { return one.number == selector.number; });
+    if (selector.number >= 0) {
+      if (std::any_of(own.begin(), own.end(), [](const Leaving& one) { return !one.number; })) {
+        throw InvalidArgument(absl::StrCat(
+            "nobody told in which order ", selector.name,
+            " returns its tensors; name one without that number: ", Spellings(trace, SpelledIn(trace, name, own))));
+      }
+      keep([&](const Leaving& one) { return one.number == selector.number; });
+    }
     // Where nothing else is said, what nobody reads is not meant.
     const bool open = selector.number == -1;
     if (open && std::any_of(own.begin(), own.end(), is_read)) keep(is_read);
-    const bool alone = open ? own.size() == 1 : runs[r].size() == 1;
-    for (const Leaving& one : own) fit.push_back({alone ? name : absl::StrCat(name, ":", one.number), one.probe});
+    std::vector<NamedProbe> spelled = SpelledIn(trace, name, own);
+    // A number that was given stays, unless the module gives one tensor only.
+    if (!open && own.size() == 1 && runs[r].size() > 1) spelled[0].selector = absl::StrCat(name, ":", *own[0].number);
+    std::move(spelled.begin(), spelled.end(), std::back_inserter(fit));
   }
   if (!fit.empty()) return fit;
   throw InvalidArgument(absl::StrCat("no floating-point tensor ",
@@ -534,14 +608,7 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
 
 // "encoder gives several tensors; name one: encoder@0 (...), encoder@1 (...)".
 std::string SeveralText(const TracedRun& trace, const std::string& name, const std::vector<NamedProbe>& fit) {
-  std::vector<std::string> spellings;
-  for (const NamedProbe& one : fit) {
-    spellings.push_back(absl::StrCat(one.selector, " (", DescribeProbe(trace, one.probe), ")"));
-  }
-  constexpr size_t kShown = 8;
-  const std::string more = spellings.size() > kShown ? absl::StrCat(" and ", spellings.size() - kShown, " more") : "";
-  spellings.resize(std::min(spellings.size(), kShown));
-  return absl::StrCat(name, " gives several tensors; name one: ", absl::StrJoin(spellings, ", "), more);
+  return absl::StrCat(name, " gives several tensors; name one: ", Spellings(trace, fit));
 }
 
 // The only tensor that left a module when it was called, or the one that the selector chooses.

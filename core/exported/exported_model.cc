@@ -166,6 +166,9 @@ class ExportedModel : public Model {
     ReadInputs(&plan, &user_inputs);
     arguments_ = ArgumentsOf(*program_, user_inputs.size());
     checks_ = std::make_unique<InputChecks>(*program_, user_inputs, LeavesOf(arguments_), dtype, device_);
+    for (const OutputSpec& output : program_->outputs) {
+      if (output.kind == OutputSpec::Kind::kUserOutput) plan.returned.push_back(output.argument.name);
+    }
     prepared_ = MakePlan(program_->graph, plan);
     ReadOutputs();
     AddModulePaths();

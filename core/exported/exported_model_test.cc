@@ -11,11 +11,14 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
 #include "core/exported/load_model.h"
 #include "core/exported/program_testing.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
 #include "core/model/torchscript.h"
 
@@ -458,6 +461,59 @@ TEST(ExportedModel, TellsModuleAndLine) {
     EXPECT_EQ(e.position().op, "aten::mm");
     EXPECT_THAT(e.what(), HasSubstr("net.py:7"));
   }
+}
+
+// What the modules of a model tell, as text: "act:0 = 4".
+class Told : public CallHandler {
+ public:
+  void Handle(const Operator& op, Stack* stack) override { op.Run(stack); }
+  void AddModuleOutput(const std::string& path, int64_t index, const Tensor& tensor) override {
+    told.push_back(absl::StrCat(path, ":", index, " = ", tensor.defined() ? tensor[0].item<double>() : -1.0));
+  }
+  std::vector<std::string> told;
+};
+
+Node In(const std::vector<std::string>& modules, Node node) {
+  std::string stack = "L__self__,,net.Net";
+  // As the newest exporters write it: the key has the number.
+  for (const std::string& module : modules) {
+    absl::StrAppend(&stack, ";L__self__", module, ",", module.substr(0, module.find('@')), ",net.Module");
+  }
+  node.metadata["nn_module_stack"] = stack;
+  return node;
+}
+
+std::vector<std::string> ToldBy(const TestProgram& program) {
+  const auto model = program.Load();
+  Told told;
+  const TracingScope scope(&told);
+  model->Run({Row({3, 2, 1})});
+  return told.told;
+}
+
+Node Unary(const std::string& name, const std::string& from, const std::string& to) {
+  return Call(absl::StrCat("torch.ops.aten.", name, ".default"), {{"self", Value(from)}}, {Value(to)});
+}
+
+TEST(ExportedModel, TellsWhatCallsOfAModuleGave) {
+  TestProgram program = Three();
+  program.Node(In({"enc", "enc.act"}, Unary("neg", "x", "a")));
+  program.Node(In({"enc"}, Unary("abs", "a", "b")));
+  program.Node(In({"enc@1", "enc.act@1"}, Unary("neg", "b", "c")));
+  program.Node(In({"enc@1"}, Unary("square", "c", "d")));
+  program.Node(In({"head"}, Unary("neg", "d", "e")));
+  program.Output(Value("e"));
+  EXPECT_THAT(ToldBy(program), ElementsAre("enc.act:0 = -3", "enc:0 = 3", "enc.act:0 = -3", "enc:0 = 9"));
+}
+
+TEST(ExportedModel, TellsNothingOfModulesWithSeveralTensors) {
+  TestProgram program = Three();
+  program.Node(In({"enc"}, Unary("neg", "x", "a")));
+  program.Node(In({"enc"}, Unary("abs", "a", "b")));
+  program.Node(In({"enc@1"}, Unary("neg", "b", "c")));
+  program.Node(Call("torch.ops.aten.mul.Tensor", {{"self", Value("c")}, {"other", Value("a")}}, {Value("d")}));
+  program.Output(Value("d"));
+  EXPECT_THAT(ToldBy(program), ElementsAre());
 }
 
 // --------------------------------------------------------------------------------------------------------- refusals

@@ -1,5 +1,7 @@
 #include "core/exported/node_place.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -34,19 +36,6 @@ std::vector<std::string> SplitOutside(const std::string& text, char separator) {
   return parts;
 }
 
-// Of "key,path,type;key,path,type" the path of the last module that has one.
-std::string ModulePathOf(const std::string& stack) {
-  std::string last;
-  for (const std::string& module : SplitOutside(stack, ';')) {
-    const std::vector<std::string> fields = SplitOutside(module, ',');
-    // What passes of the exporter insert is in no module, and has a marker as its path, key and type.
-    if (fields.size() < 3 || fields[0] == fields[1]) continue;
-    const std::string& path = fields[1];
-    if (!path.empty()) last = path.substr(0, path.find('@'));
-  }
-  return last;
-}
-
 // Reads the text of a Python traceback: a line that names file, line and function, then the source, for each frame.
 std::vector<SourceFrame> FramesOf(const std::string& trace) {
   std::vector<SourceFrame> frames;
@@ -73,11 +62,34 @@ std::vector<SourceFrame> FramesOf(const std::string& trace) {
   return frames;
 }
 
+// "@1" of the second call of a module; empty of the first. Exporters number the key or the path.
+std::string CallNumber(const std::string& field) {
+  const size_t mark = field.rfind('@');
+  if (mark == std::string::npos || mark + 1 == field.size()) return "";
+  const bool digits = std::all_of(field.begin() + static_cast<std::ptrdiff_t>(mark) + 1, field.end(),
+                                  [](unsigned char c) { return absl::ascii_isdigit(c); });
+  return digits ? field.substr(mark) : "";
+}
+
 }  // namespace
+
+std::vector<ModulePlace> ModulesOf(const Node& node) {
+  std::vector<ModulePlace> modules;
+  // "key,path,type;key,path,type"
+  for (const std::string& module : SplitOutside(Metadata(node, "nn_module_stack"), ';')) {
+    const std::vector<std::string> fields = SplitOutside(module, ',');
+    // What passes of the exporter insert is in no module, and has a marker as its path, key and type.
+    if (fields.size() < 3 || fields[0] == fields[1]) continue;
+    const std::string path = fields[1].substr(0, fields[1].find('@'));
+    if (!path.empty()) modules.push_back({path, path + CallNumber(fields[0]) + CallNumber(fields[1])});
+  }
+  return modules;
+}
 
 CodePlace PlaceOf(const Node& node) {
   CodePlace place;
-  place.module_path = ModulePathOf(Metadata(node, "nn_module_stack"));
+  const std::vector<ModulePlace> modules = ModulesOf(node);
+  if (!modules.empty()) place.module_path = modules.back().path;
   place.frames = FramesOf(Metadata(node, "stack_trace"));
   return place;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/error.h"
 #include "core/exported/aliases.h"
+#include "core/exported/module_calls.h"
 #include "core/exported/node_place.h"
 #include "core/exported/shims.h"
 #include "core/intercept/tracing_scope.h"
@@ -141,6 +142,9 @@ class PlanMaker {
     FindDead();
     return plan_;
   }
+
+  // Has a run of the plan tell what a call of a module has returned. A node is a step.
+  void Tell(const ModuleCall& call) { plan_->steps[call.last_node].told.push_back({call.path, slots_.at(call.value)}); }
 
  private:
   // ------------------------------------------------------------------------------------------------- values
@@ -611,7 +615,9 @@ PreparedPlan MakePlan(const Graph& graph, const PlanOptions& options) {
   const TracingPause pause;
   PreparedPlan prepared;
   auto places = std::make_shared<std::vector<std::unique_ptr<CodePlace>>>();
-  const std::shared_ptr<Plan> plan = PlanMaker(options, places.get(), &prepared.training).Make(graph, options.known);
+  PlanMaker maker(options, places.get(), &prepared.training);
+  const std::shared_ptr<Plan> plan = maker.Make(graph, options.known);
+  for (const ModuleCall& call : NumberedCalls(graph, options.returned)) maker.Tell(call);
   prepared.written = JudgeAliases(plan.get());
   prepared.plan = plan;
   prepared.places = std::move(places);

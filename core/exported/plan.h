@@ -44,6 +44,12 @@ struct Result {
 // Takes its arguments from the end of a stack and leaves its results there, as kernels of LibTorch do.
 using BoxedFunction = void (*)(Stack* stack);
 
+// What a call of a module has returned: one tensor.
+struct ModuleResult {
+  std::string path;
+  int slot = -1;
+};
+
 // One call.
 struct Step {
   enum class Kind {
@@ -67,6 +73,7 @@ struct Step {
   std::vector<Result> results;
   std::vector<int> dead;             // slots that nobody reads behind this step
   const CodePlace* place = nullptr;  // null: not known
+  std::vector<ModuleResult> told;    // modules whose calls end here
 
   std::optional<bool> gradients;  // kSubgraph: runs with gradients on or off
   size_t changing = 0;            // kWhile: how many arguments change; kMap, kScan: how many are rows
@@ -95,6 +102,8 @@ struct PlanOptions {
   std::function<c10::ScalarType(c10::ScalarType)> dtype;
   // Values of the outermost graph that are known: parameters, buffers, constants.
   std::map<std::string, c10::IValue> known;
+  // Values of the outermost graph that the model returns.
+  std::vector<std::string> returned;
 };
 
 // A plan with all that it refers to.

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
 
 namespace addend::exported {
@@ -49,6 +50,10 @@ class PlanRun {
     }
     for (const Step& step : plan_.steps) {
       RunStep(step);
+      for (const ModuleResult& result : step.told) {
+        const IValue& value = Slot(result.slot);
+        if (value.isTensor()) TellModuleOutput(result.path, 0, value.toTensor());
+      }
       for (const int slot : step.dead) Slot(slot) = IValue();
     }
     Values outputs;

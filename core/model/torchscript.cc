@@ -25,6 +25,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/intercept/own_operators.h"
+#include "core/model/script_returns.h"
 
 namespace addend {
 namespace {
@@ -49,6 +50,7 @@ struct GraphFacts {
   std::string unseen;  // a tensor operation that tracing cannot see
   bool autocast = false;
   bool fused_attention = false;
+  bool forks = false;                                // runs parts of the model on other threads
   absl::flat_hash_set<const jit::Graph*> functions;  // that were scanned, beside the methods of modules
 };
 
@@ -80,6 +82,7 @@ void Scan(const jit::Block* block, GraphFacts& facts) {
       }
     }
     facts.autocast |= EntersAutocast(*node);
+    facts.forks |= node->kind() == c10::prim::fork;
     const std::string kind = node->kind().toQualString();
     facts.fused_attention |=
         kind == "aten::_transformer_encoder_layer_fwd" || kind == "aten::_native_multi_head_attention";
@@ -271,7 +274,7 @@ class ScriptModel : public Model {
  public:
   explicit ScriptModel(jit::Module module, std::vector<std::string> notes,
                        std::vector<std::string> methods = {"forward"})
-      : module_(std::move(module)), notes_(std::move(notes)), methods_(std::move(methods)) {
+      : module_(std::move(module)), notes_(std::move(notes)), methods_(std::move(methods)), paths_(module_) {
     RegisterOwnOperators();
     for (const jit::Module& inner : module_.modules()) {
       for (const jit::Method& method : inner.get_methods()) {
@@ -279,6 +282,8 @@ class ScriptModel : public Model {
         Adapt(method.graph()->block());
       }
     }
+    // What runs at once has no order.
+    if (!facts_.forks) TellReturns(module_);
     if (!facts_.unseen.empty()) {
       throw Unimplemented(absl::StrCat("the model holds the compiled operation ", facts_.unseen,
                                        ", which tracing cannot see; save it before optimizing or freezing it"));
@@ -295,6 +300,7 @@ class ScriptModel : public Model {
     jit::GraphOptimizerEnabledGuard no_fusion(false);
     // LibTorch's modules take their fused attention only without gradients; its parts are what rules cover.
     c10::AutoGradMode grad(facts_.fused_attention);
+    const ScriptReturnsScope returns(&paths_);
     if (methods_.size() == 1) return module_.get_method(methods_[0])(inputs);
     c10::impl::GenericDict results(c10::StringType::get(), c10::AnyType::get());
     auto next = inputs.begin();
@@ -417,6 +423,7 @@ class ScriptModel : public Model {
   jit::Module module_;
   std::vector<std::string> notes_;
   std::vector<std::string> methods_;
+  ScriptPaths paths_;
   GraphFacts facts_;
 };
 

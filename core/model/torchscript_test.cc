@@ -7,8 +7,13 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
 
 namespace addend {
@@ -62,6 +67,56 @@ TEST(TorchScript, IsCopiedToADevice) {
   if (!at::hasCUDA()) {
     EXPECT_THROW(CopyTo(*model, at::Device("cuda:0")), Error);
   }
+}
+
+// What the modules of a model tell, as text: "inner:0 = 4".
+class Told : public CallHandler {
+ public:
+  void Handle(const Operator& op, Stack* stack) override { op.Run(stack); }
+  void AddModuleOutput(const std::string& path, int64_t index, const at::Tensor& tensor) override {
+    told.push_back(absl::StrCat(path, ":", index, " = ", tensor.defined() ? tensor[0].item<double>() : -1.0));
+  }
+  std::vector<std::string> told;
+};
+
+std::vector<std::string> ToldBy(Model& model, const at::Tensor& x) {
+  Told told;
+  const TracingScope scope(&told);
+  model.Run({x});
+  return told.told;
+}
+
+TEST(TorchScript, TellsWhatModulesReturn) {
+  torch::jit::Module inner("inner");
+  inner.define(R"(
+def forward(self, x: Tensor) -> Tuple[Tensor, Optional[Tensor], List[Tensor]]:
+  y = x * 2
+  z = y + 1
+  return (z, None, [x, y])
+def other(self, x: Tensor) -> Tensor:
+  return x
+)");
+  torch::jit::Module same("same");
+  same.define("def forward(self, x: Tensor) -> Tensor:\n  return x\n");
+  torch::jit::Module module("model");
+  module.register_module("inner", inner);
+  module.register_module("same", same);
+  module.define(R"(
+def forward(self, x: Tensor) -> Tensor:
+  for i in range(2):
+    if i > 0:
+      x = self.same.forward(x)
+    x = self.inner.forward(x)[0] + self.inner.other(x)
+  return self.same.forward(x)
+)");
+  const std::string path = testing::TempDir() + "tells.pt";
+  module.save(path);
+  const std::vector<std::string> want = {"inner:0 = 3", "inner:1 = 1", "inner:2 = 2", "same:0 = 4",
+                                         "inner:0 = 9", "inner:1 = 4", "inner:2 = 8", "same:0 = 13"};
+  const std::shared_ptr<Model> model = LoadTorchScript(path);
+  EXPECT_EQ(ToldBy(*model, at::ones({1})), want);
+  EXPECT_EQ(ToldBy(*CopyTo(*model, at::kCPU), at::ones({1})), want);
+  EXPECT_EQ(ToldBy(*MethodsOf(*model, {"forward"}), at::ones({1})), want);
 }
 
 // LibTorch's modules branch like this one; the fused operator has no rule, its parts have.

@@ -4,6 +4,7 @@ The oracle is a forward hook of PyTorch. A name that means several tensors is an
 """
 
 import os
+import re
 import tempfile
 import unittest
 import warnings
@@ -136,18 +137,33 @@ class ModuleOutputsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.pt")
             torch.jit.trace(net, X, check_trace=False).save(path)
-            yield "file", addend.load_model(path)
+            yield "traced file", addend.load_model(path)
         yield "program", addend.compile(net).record(X).model()
 
-    def told(self, net):
-        """The doors that see what modules return: a live model, its program, and that program from a file."""
+    def scripted(self, net):
+        """The doors of a scripted file: the file, its program, and that program from a file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.script(net).save(path)
+            model = addend.load_model(path)
+            yield "scripted file", model
+            yield "program of a scripted file", model.record(X).model()
+            path = os.path.join(folder, "program")
+            model.record(X).save(path)
+            yield "saved program of a scripted file", addend.Program.load(path).model()
+
+    def told(self, net, script=True):
+        """The doors that see what modules return: a live model, its program, that program from a file, and the same of a
+        scripted file."""
         for door, model in self.models(net):
-            if door != "file":
+            if door != "traced file":
                 yield door, model
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "program")
             addend.compile(net).record(X).save(path)
             yield "saved program", addend.Program.load(path).model()
+        if script:
+            yield from self.scripted(net)
 
     def probed(self, model, name):
         return model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=[name])[name]
@@ -222,12 +238,13 @@ class ModuleOutputsTest(unittest.TestCase):
     def test_several_tensors_are_counted(self):
         net = Both().eval()
         steps, last = hooked(net)[0]
-        for door, model in self.models(net):
+        for door, model in self.told(net):
             with self.subTest(door=door):
                 with self.assertRaisesRegex(addend.InvalidArgument, r"inner:0 \(.*inner:1 \("):
                     self.probed(model, "inner")
                 found = [self.probed(model, "inner:%d" % k).value.torch() for k in range(2)]
-                self.assertEqual(sorted(tuple(t.shape) for t in found), sorted((tuple(steps.shape), tuple(last.shape))))
+                torch.testing.assert_close(found[0], steps)
+                torch.testing.assert_close(found[1], last)
                 with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor number 2 leaves inner"):
                     self.probed(model, "inner:2")
                 results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner:*"])
@@ -248,18 +265,22 @@ class ModuleOutputsTest(unittest.TestCase):
                 self.inner, self.head, self.used = Swapped(), nn.Linear(4, 3), used
 
             def forward(self, x):
-                returned = self.inner(x)
-                return self.head(sum(returned[k] for k in self.used))
+                second, first = self.inner(x)
+                if self.used == 0:
+                    return self.head(second)
+                if self.used == 1:
+                    return self.head(first)
+                return self.head(second + first)
 
-        for used in ([0, 1], [0], [1]):
+        for used in (0, 1, 2):
             net = Net(used).eval()
             want = hooked(net)[0]
             for door, model in self.told(net):
                 with self.subTest(used=used, door=door):
                     for k in range(2):
                         torch.testing.assert_close(self.probed(model, "inner:%d" % k).value.torch(), want[k])
-                    if len(used) == 1:
-                        torch.testing.assert_close(self.probed(model, "inner").value.torch(), want[used[0]])
+                    if used < 2:
+                        torch.testing.assert_close(self.probed(model, "inner").value.torch(), want[used])
 
     def test_what_was_returned_is_known_however_it_was_made(self):
         class Keeps(nn.Module):
@@ -315,7 +336,8 @@ class ModuleOutputsTest(unittest.TestCase):
         for net in (*nets, Bare(), Elsewhere()):
             net.eval()
             want = hooked(net)[0][0].clone()
-            for door, model in self.told(net):
+            scripts = not isinstance(net.inner, (Keeps, Unused)) and not isinstance(net, Bare)
+            for door, model in self.told(net, scripts):
                 with self.subTest(type(getattr(net, "inner")).__name__, net=type(net).__name__, door=door):
                     torch.testing.assert_close(self.probed(model, "inner").value.torch(), want)
                     explained = model.explain(addend.Input(X, dims=1, baseline=0.25), targets="0,0,1", at="inner")
@@ -355,7 +377,7 @@ class ModuleOutputsTest(unittest.TestCase):
             net.forward = lambda x, net=net: net.head(net.inner(x)[0])
             net.eval()
             want = hooked(net)[0][0]
-            for door, model in self.told(net):
+            for door, model in self.told(net, script=False):
                 with self.subTest(kind.__name__, door=door):
                     torch.testing.assert_close(self.probed(model, "inner:0").value.torch(), want)
                     found = model.explain(X, inside=addend.Inside("inner:0", dims=2), targets="0,1,2")
@@ -380,6 +402,82 @@ class ModuleOutputsTest(unittest.TestCase):
             with self.subTest(door=door):
                 with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor leaves inner"):
                     self.probed(model, "inner")
+
+    def test_a_file_that_does_not_say_the_order_is_not_asked_for_a_number(self):
+        class Swapped(nn.Module):
+            def forward(self, x):
+                first = x * 2
+                second = first.tanh()
+                return second, first
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = Swapped(), nn.Linear(4, 3)
+
+            def forward(self, x):
+                second, first = self.inner(x)
+                return self.head(first * second)
+
+        net = Net().eval()
+        want = hooked(net)[0]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.trace(net, X, check_trace=False).save(path)
+            file = addend.load_model(path)
+            for model in (file, file.record(X).model()):
+                for name in ("inner", "inner:0", "inner:1"):
+                    with self.assertRaisesRegex(addend.InvalidArgument, r"#\d+ \(aten::mul .*#\d+ \(aten::tanh ") as caught:
+                        self.probed(model, name)
+                named = {op: number for number, op in re.findall(r"(#\d+) \(aten::(\w+)", str(caught.exception))}
+                torch.testing.assert_close(self.probed(model, named["tanh"]).value.torch(), want[0])
+                torch.testing.assert_close(self.probed(model, named["mul"]).value.torch(), want[1])
+                results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner:*"])
+                self.assertEqual(sorted(results.names), sorted(["output", *named.values()]))
+
+    def test_a_tensor_of_an_operator_has_a_number(self):
+        class Net(nn.Module):
+            def forward(self, x):
+                return x.max(-1)[0].exp() + x.split(2, -1)[1].sum(-1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.trace(Net(), X, check_trace=False).save(path)
+            for model in (addend.compile(Net()), addend.load_model(path)):
+                with self.assertRaisesRegex(addend.InvalidArgument, "is called inner") as caught:
+                    self.probed(model, "inner")
+                number = int(re.search(r"#0 to #(\d+)", str(caught.exception)).group(1)) - 2
+                torch.testing.assert_close(self.probed(model, "#%d:1" % number).value.torch(), X.split(2, -1)[1])
+                wrong = r"#%d:2 is no floating-point tensor; .*aten::split.* gives 2 tensors" % number
+                with self.assertRaisesRegex(addend.InvalidArgument, wrong):
+                    self.probed(model, "#%d:2" % number)
+
+    def test_calls_in_loops_and_branches_are_counted(self):
+        class Net(nn.Module):
+            """A module that is called in a loop and in a branch."""
+
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+                self.inner, self.head = nn.Tanh(), nn.Linear(4, 3)
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = self.inner(layer(x))
+                if x.size(0) > 0:
+                    x = self.inner(x)
+                return self.head(x)
+
+        net = Net().eval()
+        want = [returned[0] for returned in hooked(net)]
+        for door, model in self.told(net):
+            with self.subTest(door=door):
+                results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner@*", "layers.1"])
+                self.assertEqual(results.names, ["output", "inner@0", "inner@1", "inner@2", "layers.1"])
+                for k in range(3):
+                    torch.testing.assert_close(results["inner@%d" % k].value.torch(), want[k])
+                torch.testing.assert_close(results["layers.1"].value.torch(), net.layers[1](want[0]))
+
 
 if __name__ == "__main__":
     unittest.main()

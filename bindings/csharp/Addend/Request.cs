@@ -73,8 +73,8 @@ public sealed record Request
     /// <summary>Inner tensors whose compositions are wanted: <c>layers.0.attention</c> (what left a
     /// module), <c>encoder@1</c> (the same of one of several calls), <c>attention:1</c> (one of several tensors that left
     /// it), <c>encoder@*</c> and <c>attention:*</c> (all of them, each a result of its own), <c>#28</c> (an operator by its
-    /// number), <c>aten::gelu</c> or <c>aten::gelu:2</c> (an operator by its name), <c>logits</c> (what the last softmax or
-    /// sigmoid reads).</summary>
+    /// number), <c>#28:1</c> (one of its tensors), <c>aten::gelu</c> or <c>aten::gelu:2</c> (an operator by its name),
+    /// <c>logits</c> (what the last softmax or sigmoid reads).</summary>
     public IReadOnlyList<string> Probes { get; init; } = [];
 
     /// <summary>Those of the model's results that count: <c>output</c>, <c>output.1</c>, <c>output.logits</c> of a

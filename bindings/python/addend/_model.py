@@ -105,9 +105,9 @@ class Model(Handle):
             probes: inner tensors that are wanted too: ``"layers.0.attention"`` (what left a module: the tensor that it
                 gave and others read or the model returns), ``"encoder@1"`` (the same of one of several calls, counted
                 from 0), ``"attention:1"`` (one of several tensors that left it), ``"encoder@*"`` and ``"attention:*"``
-                (all of them, each a result of its own), ``"#28"`` (an operator by its number), ``"aten::gelu"`` or
-                ``"aten::gelu:2"`` (by its name), ``"logits"`` (what the last softmax or sigmoid reads). A name of
-                several tensors is an error that lists them.
+                (all of them, each a result of its own), ``"#28"`` (an operator by its number), ``"#28:1"`` (one of its
+                tensors), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"`` (what the last softmax or
+                sigmoid reads). A name of several tensors is an error that lists them.
             outputs: which of the model's results are decomposed, ``"output"`` or ``"output.1"``, ``"output.logits"`` of
                 a dictionary; the others are left out. All of them unless given.
             everything: checks every operator, not only those that results depend on.

@@ -178,8 +178,9 @@ public final class Request {
    *
    * @param selector {@code layers.0.attention} (what left a module), {@code encoder@1} (the same of one of several calls),
    *     {@code attention:1} (one of several tensors that left it), {@code encoder@*} and {@code attention:*} (all of them,
-   *     each a result of its own), {@code #28} (an operator by its number), {@code aten::gelu} or {@code aten::gelu:2} (an
-   *     operator by its name), {@code logits} (what the last softmax or sigmoid reads)
+   *     each a result of its own), {@code #28} (an operator by its number), {@code #28:1} (one of its tensors), {@code
+   *     aten::gelu} or {@code aten::gelu:2} (an operator by its name), {@code logits} (what the last softmax or sigmoid
+   *     reads)
    * @return the changed copy
    */
   public Request probe(String selector) {
