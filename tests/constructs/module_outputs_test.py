@@ -107,6 +107,15 @@ class Both(nn.Module):
         return self.head(steps + last.transpose(0, 1))
 
 
+class Swapped(nn.Module):
+    """Returns in another order than it computes."""
+
+    def forward(self, x):
+        first = x * 2
+        second = first.tanh()
+        return second, first
+
+
 X = torch.tensor([[[0.5, -1.0, 2.0, 0.1], [0.3, 0.2, -0.7, 1.0], [1.5, 0.1, 0.0, -0.4]]])
 
 
@@ -253,12 +262,6 @@ class ModuleOutputsTest(unittest.TestCase):
                     torch.testing.assert_close(results["inner:%d" % k].value.torch(), found[k])
 
     def test_the_number_is_that_of_the_returned_tensor(self):
-        class Swapped(nn.Module):
-            def forward(self, x):
-                first = x * 2
-                second = first.tanh()
-                return second, first
-
         class Net(nn.Module):
             def __init__(self, used):
                 super().__init__()
@@ -404,12 +407,6 @@ class ModuleOutputsTest(unittest.TestCase):
                     self.probed(model, "inner")
 
     def test_a_file_that_does_not_say_the_order_is_not_asked_for_a_number(self):
-        class Swapped(nn.Module):
-            def forward(self, x):
-                first = x * 2
-                second = first.tanh()
-                return second, first
-
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
