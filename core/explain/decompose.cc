@@ -87,7 +87,7 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   for (const std::string& asked : options.probes) {
     for (const std::string& selector : EachAsked(given, *run.trace, asked)) {
       names.push_back(selector);
-      const RecordedOutput found = FindAsked(run.outputs, given, *run.trace, selector);
+      const RecordedOutput found = FindInner(run.outputs, given, *run.trace, selector);
       if (!found.value.defined()) RequireReached(*run.trace, selector, found.probe);
       probes.push_back(found.probe);
     }

@@ -63,7 +63,7 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
   std::vector<InsidePlace> places(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!IsInside(inputs[k])) continue;
-    const Probe probe = FindAsked(outputs, outputs, trace, inputs[k].inside).probe;
+    const Probe probe = FindInner(outputs, outputs, trace, inputs[k].inside).probe;
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
     const std::string& word = inputs[k].baseline.word;
     if (NeedsValue(word)) {

@@ -502,7 +502,8 @@ std::vector<Leaving> Numbered(const TracedRun& trace, const std::string& name, c
   return leaving;
 }
 
-// By call of the module, the floating-point tensors that left it. What somebody told is so; else the operators tell.
+// By call of the module, the floating-point tensors that left it. What somebody told is so; where nobody told anything,
+// the operators tell.
 std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const std::string& name,
                                                 const Readings& readings) {
   std::vector<std::vector<Leaving>> runs;
@@ -516,7 +517,8 @@ std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const st
       leaving.push_back({static_cast<int64_t>(k), probe, IsReadBehind(readings, probe, returned.end)});
     }
   }
-  if (!runs.empty()) return runs;
+  // Where modules are told, one that is not told was not called, or nobody knows what it returned.
+  if (!trace.program.returns.empty()) return runs;
   for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
     runs.push_back(Numbered(trace, name, LeavingOf(trace, run, readings)));
   }
@@ -528,20 +530,26 @@ struct NamedProbe {
   Probe probe;
 };
 
+// "#28", "#28:1": the selector of what operators gave, as LeavingOf() finds it.
+std::string OperatorOf(const TracedRun& trace, const Probe& probe) {
+  const Giver giver = GiverOf(trace, probe).value_or(Giver{static_cast<size_t>(probe.after_call), 0});
+  const bool several = trace.program.calls[giver.call].outputs.size() > 1;
+  return absl::StrCat("#", giver.call, several ? absl::StrCat(":", giver.output) : "");
+}
+
 // The tensors that left a call of a module, `name`, each with the selector that chooses it alone: of a tensor whose
 // number nobody knows that of the operator which gave it.
 std::vector<NamedProbe> SpelledIn(const TracedRun& trace, const std::string& name,
                                   const std::vector<Leaving>& leaving) {
   std::vector<NamedProbe> spelled;
+  // These names mean a result of the model.
+  const bool taken = name == kLogits || name == "output" || absl::StartsWith(name, "output.");
   for (const Leaving& one : leaving) {
-    std::string selector = name;
+    std::string selector = taken ? absl::StrCat(name, "@0") : name;
     if (leaving.size() > 1 && one.number) {
       absl::StrAppend(&selector, ":", *one.number);
     } else if (leaving.size() > 1) {
-      // LeavingOf() found it among what operators give.
-      const Giver giver = GiverOf(trace, one.probe).value_or(Giver{static_cast<size_t>(one.probe.after_call), 0});
-      const bool several = trace.program.calls[giver.call].outputs.size() > 1;
-      selector = absl::StrCat("#", giver.call, several ? absl::StrCat(":", giver.output) : "");
+      selector = OperatorOf(trace, one.probe);
     }
     spelled.push_back({std::move(selector), one.probe});
   }
@@ -560,18 +568,28 @@ std::string Spellings(const TracedRun& trace, const std::vector<NamedProbe>& fit
   return absl::StrCat(absl::StrJoin(spellings, ", "), more);
 }
 
+// What operators of a module gave and others read behind it, by operator.
+std::vector<NamedProbe> GivenInside(const TracedRun& trace, const std::string& name, const Readings& readings) {
+  std::vector<NamedProbe> given;
+  for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
+    for (const Probe& probe : LeavingOf(trace, run, readings)) given.push_back({OperatorOf(trace, probe), probe});
+  }
+  return given;
+}
+
 // The tensors that left a module and that the selector leaves open, at least one, each with the selector that chooses
 // it alone.
 std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& selector, const Readings& readings) {
   const std::vector<Call>& calls = trace.program.calls;
   const std::vector<std::vector<Leaving>> runs = LeavingOfEach(trace, selector.name, readings);
-  if (runs.empty()) {
+  const auto given = [&] { return GivenInside(trace, selector.name, readings); };
+  if (runs.empty() && given().empty()) {
     throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector.name, "; choose a module path (",
                                        SomeModules(calls), "), an operator (#0 to #",
                                        static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
   }
   const auto count = static_cast<int64_t>(runs.size());
-  if (selector.run >= count) {
+  if (count > 0 && selector.run >= count) {
     throw InvalidArgument(
         absl::StrCat(selector.name, " is called ", count, count == 1 ? " time" : " times", ", counted from 0"));
   }
@@ -601,9 +619,10 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
     std::move(spelled.begin(), spelled.end(), std::back_inserter(fit));
   }
   if (!fit.empty()) return fit;
-  throw InvalidArgument(absl::StrCat("no floating-point tensor ",
-                                     selector.number < 0 ? "" : absl::StrCat("number ", selector.number, " "),
-                                     "leaves ", selector.name));
+  const std::string operators = Spellings(trace, given());
+  throw InvalidArgument(absl::StrCat(
+      "no floating-point tensor ", selector.number < 0 ? "" : absl::StrCat("number ", selector.number, " "),
+      "is known to leave ", selector.name, operators.empty() ? "" : absl::StrCat("; its operators give ", operators)));
 }
 
 // "encoder gives several tensors; name one: encoder@0 (...), encoder@1 (...)".
@@ -613,8 +632,11 @@ std::string SeveralText(const TracedRun& trace, const std::string& name, const s
 
 // The only tensor that left a module when it was called, or the one that the selector chooses.
 Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
-  const std::vector<NamedProbe> fit = FindInModule(trace, selector, ReadingsOf(trace, outputs));
-  if (fit.size() == 1) return fit[0].probe;
+  const Readings readings = ReadingsOf(trace, outputs);
+  const std::vector<NamedProbe> fit = FindInModule(trace, selector, readings);
+  // Of several calls only one may have given a tensor.
+  const bool open = selector.run == -1 && LeavingOfEach(trace, selector.name, readings).size() > 1;
+  if (fit.size() == 1 && !open) return fit[0].probe;
   throw InvalidArgument(SeveralText(trace, selector.name, fit));
 }
 
@@ -680,6 +702,11 @@ std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selec
     selectors.push_back(std::move(one.selector));
   }
   return selectors;
+}
+
+bool IsCalled(const TracedRun& trace, const std::string& path) {
+  const std::vector<std::string> modules = ModulesOf(trace.program);
+  return std::find(modules.begin(), modules.end(), path) != modules.end();
 }
 
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs) {

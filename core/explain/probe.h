@@ -23,6 +23,9 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::
 // has no such tensor.
 std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& outputs);
 
+// Whether a module of this path was called.
+bool IsCalled(const TracedRun& trace, const std::string& path);
+
 // For each module whose name means several tensors, the selectors that mean one: "encoder gives several tensors; name
 // one: encoder@0 (aten::tanh (op #1) gives f32[2, 3]), encoder@1 (...)".
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs);

@@ -215,6 +215,17 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
                                      " may be any of the model's outputs; name one of ", absl::StrJoin(names, ", ")));
 }
 
+RecordedOutput FindInner(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
+                         const TracedRun& trace, const std::string& text) {
+  RecordedOutput found = FindAsked(chosen, given, trace, text);
+  const bool output = std::any_of(chosen.begin(), chosen.end(), [&](const auto& own) { return own.name == text; });
+  if (output && IsCalled(trace, text)) {
+    throw InvalidArgument(absl::StrCat(text, " is a result of the model and one of its modules; ", text,
+                                       "@0 is what the module returned"));
+  }
+  return found;
+}
+
 std::vector<std::string> EachAsked(const std::vector<RecordedOutput>& given, const TracedRun& trace,
                                    const std::string& text) {
   return EachOf(trace, text, ProbesOf(given));

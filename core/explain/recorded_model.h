@@ -73,6 +73,10 @@ void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOu
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text);
 
+// The same for a tensor inside the model. Throws InvalidArgument also where a module has the name of an output.
+RecordedOutput FindInner(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
+                         const TracedRun& trace, const std::string& text);
+
 // The texts of which one with a star stands for all, as EachOf() has them.
 std::vector<std::string> EachAsked(const std::vector<RecordedOutput>& given, const TracedRun& trace,
                                    const std::string& text);

@@ -502,17 +502,27 @@ TEST(ExportedModel, TellsWhatCallsOfAModuleGave) {
   program.Node(In({"enc@1", "enc.act@1"}, Unary("neg", "b", "c")));
   program.Node(In({"enc@1"}, Unary("square", "c", "d")));
   program.Node(In({"head"}, Unary("neg", "d", "e")));
-  program.Output(Value("e"));
-  EXPECT_THAT(ToldBy(program), ElementsAre("enc.act:0 = -3", "enc:0 = 3", "enc.act:0 = -3", "enc:0 = 9"));
+  program.Node(In({"lost@1"}, Unary("neg", "e", "f")));
+  program.Output(Value("f"));
+  EXPECT_THAT(ToldBy(program),
+              ElementsAre("enc.act:0 = -3", "enc:0 = 3", "enc.act:0 = -3", "enc:0 = 9", "head:0 = -9", "lost:0 = -1"));
 }
 
-TEST(ExportedModel, TellsNothingOfModulesWithSeveralTensors) {
+TEST(ExportedModel, TellsOnlyTheCallsOfModulesWithSeveralTensors) {
   TestProgram program = Three();
   program.Node(In({"enc"}, Unary("neg", "x", "a")));
   program.Node(In({"enc"}, Unary("abs", "a", "b")));
   program.Node(In({"enc@1"}, Unary("neg", "b", "c")));
   program.Node(Call("torch.ops.aten.mul.Tensor", {{"self", Value("c")}, {"other", Value("a")}}, {Value("d")}));
   program.Output(Value("d"));
+  EXPECT_THAT(ToldBy(program), ElementsAre("enc:0 = -1", "enc:0 = -3"));
+}
+
+TEST(ExportedModel, TellsNothingWhereCallsAreNotNumbered) {
+  TestProgram program = Three();
+  program.Node(In({"enc"}, Unary("neg", "x", "a")));
+  program.Node(In({"enc"}, Unary("abs", "a", "b")));
+  program.Output(Value("b"));
   EXPECT_THAT(ToldBy(program), ElementsAre());
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "core/exported/node_place.h"
 
 namespace addend::exported {
@@ -42,9 +42,9 @@ struct Span {
   size_t depth = 0;  // how many modules are around it
 };
 
-// The only tensor that a call made and that others read; none where there is not just one.
-std::optional<std::string> Leaving(const Span& span, const Graph& graph,
-                                   const absl::flat_hash_map<std::string, std::vector<size_t>>& readers) {
+// The only tensor that a call made and that others read; empty where there is not just one.
+std::string Leaving(const Span& span, const Graph& graph,
+                    const absl::flat_hash_map<std::string, std::vector<size_t>>& readers) {
   std::vector<std::string> leaving;
   for (const size_t n : span.nodes) {
     std::vector<std::string> made;
@@ -57,8 +57,15 @@ std::optional<std::string> Leaving(const Span& span, const Graph& graph,
       if (read) leaving.push_back(name);
     }
   }
-  if (leaving.size() != 1) return std::nullopt;
-  return leaving[0];
+  return leaving.size() == 1 ? leaving[0] : "";
+}
+
+// Whether these are all calls of a module: the first, "layers.0", and those behind it, "layers.0@1".
+bool AreAll(const std::string& path, const std::map<std::string, Span>& spans) {
+  for (size_t k = 0; k < spans.size(); ++k) {
+    if (spans.count(k == 0 ? path : absl::StrCat(path, "@", k)) == 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -84,17 +91,19 @@ std::vector<ModuleCall> NumberedCalls(const Graph& graph, const std::vector<std:
   }
   for (const std::string& name : returned) readers[name].push_back(kModel);
 
+  const bool numbered = std::any_of(calls.begin(), calls.end(), [](const auto& module) {
+    return module.second.size() > 1 || module.second.begin()->first != module.first;
+  });
+  if (!numbered) return {};
   std::vector<std::tuple<size_t, int64_t, ModuleCall>> ordered;
   for (const auto& [path, spans] : calls) {
-    if (spans.size() < 2 || elsewhere.count(path) > 0) continue;
-    std::vector<std::tuple<size_t, int64_t, ModuleCall>> own;
+    const bool known = elsewhere.count(path) == 0 && AreAll(path, spans);
     for (const auto& [call, span] : spans) {
-      const std::optional<std::string> value = Leaving(span, graph, readers);
-      if (!value) break;
+      const std::string value = known ? Leaving(span, graph, readers) : "";
+      if (value.empty() && known && spans.size() == 1) continue;
       const size_t last = *span.nodes.rbegin();
-      own.emplace_back(last, -static_cast<int64_t>(span.depth), ModuleCall{path, last, *value});
+      ordered.emplace_back(last, -static_cast<int64_t>(span.depth), ModuleCall{path, last, value});
     }
-    if (own.size() == spans.size()) ordered.insert(ordered.end(), own.begin(), own.end());
   }
   std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));

@@ -14,13 +14,13 @@ namespace addend::exported {
 struct ModuleCall {
   std::string path;      // "layers.0"
   size_t last_node = 0;  // of the call, in Graph::nodes
-  std::string value;     // of the graph
+  std::string value;     // of the graph; empty: the call gives no tensor, or several, or nobody knows
 };
 
-// The calls of each module that the file says is called several times ("layers.0", "layers.0@1"), in the order in which
-// they end, inner ones first. Left out are modules of which a call gives no tensor or several, since a file does not
-// say in which order they were returned, and modules that run inside a subgraph. `returned`: the values of the graph
-// that the model returns.
+// The calls of the modules, in the order in which they end, inner ones first; none where the file does not tell the
+// second call of a module from the first ("layers.0@1"). Of a module that runs inside a subgraph, too, nobody knows
+// which call gives what. Left out are modules that are called once and give no tensor, or several: a file does not say
+// in which order they were returned. `returned`: the values of the graph that the model returns.
 std::vector<ModuleCall> NumberedCalls(const Graph& graph, const std::vector<std::string>& returned);
 
 }  // namespace addend::exported

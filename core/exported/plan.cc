@@ -144,7 +144,9 @@ class PlanMaker {
   }
 
   // Has a run of the plan tell what a call of a module has returned. A node is a step.
-  void Tell(const ModuleCall& call) { plan_->steps[call.last_node].told.push_back({call.path, slots_.at(call.value)}); }
+  void Tell(const ModuleCall& call) {
+    plan_->steps[call.last_node].told.push_back({call.path, call.value.empty() ? -1 : slots_.at(call.value)});
+  }
 
  private:
   // ------------------------------------------------------------------------------------------------- values

@@ -47,7 +47,7 @@ using BoxedFunction = void (*)(Stack* stack);
 // What a call of a module has returned: one tensor.
 struct ModuleResult {
   std::string path;
-  int slot = -1;
+  int slot = -1;  // -1: nobody knows
 };
 
 // One call.

@@ -51,8 +51,8 @@ class PlanRun {
     for (const Step& step : plan_.steps) {
       RunStep(step);
       for (const ModuleResult& result : step.told) {
-        const IValue& value = Slot(result.slot);
-        if (value.isTensor()) TellModuleOutput(result.path, 0, value.toTensor());
+        const bool known = result.slot >= 0 && Slot(result.slot).isTensor();
+        TellModuleOutput(result.path, 0, known ? Slot(result.slot).toTensor() : at::Tensor());
       }
       for (const int slot : step.dead) Slot(slot) = IValue();
     }

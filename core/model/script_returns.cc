@@ -1,5 +1,7 @@
 #include "core/model/script_returns.h"
 
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
@@ -8,7 +10,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -72,19 +73,6 @@ bool IsModule(const c10::TypePtr& type) {
   return interface && interface->is_module();
 }
 
-// A traced file has a method for each call of a module ("forward", "forward1", ...), a scripted one for each overload
-// ("forward__0").
-bool IsForward(const std::string& method) {
-  absl::string_view number = method;
-  if (!absl::ConsumePrefix(&number, "forward")) return false;
-  absl::ConsumePrefix(&number, "__");
-  return std::all_of(number.begin(), number.end(), [](char c) { return absl::ascii_isdigit(c); });
-}
-
-bool CallsModule(const jit::Node& node) {
-  return node.kind() == c10::prim::CallMethod && IsModule(node.input(0)->type()) && IsForward(node.s(c10::attr::name));
-}
-
 // Whether a call is one that its author wrote. torch.jit.trace() makes calls of modules itself, which stand in no
 // source, and gives them the tensors that others use, in the order of their use.
 bool IsWritten(const jit::Node& call) {
@@ -92,26 +80,49 @@ bool IsWritten(const jit::Node& call) {
   return original && original->size() > 0;
 }
 
-using Types = absl::flat_hash_set<const c10::Type*>;
+// A traced file has a method for each call of a module ("forward", "forward1", ...), a scripted one for each overload
+// ("forward__0").
+bool CallsForward(const jit::Node& call) {
+  absl::string_view number = call.s(c10::attr::name);
+  if (!absl::ConsumePrefix(&number, "forward")) return false;
+  const bool overload = absl::ConsumePrefix(&number, "__");
+  if (!number.empty() && overload != IsWritten(call)) return false;
+  return std::all_of(number.begin(), number.end(), [](char c) { return absl::ascii_isdigit(c); });
+}
 
-// The types of modules that give several tensors, of which nobody knows in which order they returned them.
-void AddOutOfOrder(const jit::Block* block, Types& types) {
-  for (const jit::Node* node : block->nodes()) {
-    for (const jit::Block* inner : node->blocks()) AddOutOfOrder(inner, types);
-    if (!CallsModule(*node) || IsWritten(*node)) continue;
-    if (!node->output()->type()->isSubtypeOf(*c10::TensorType::get())) types.insert(node->input(0)->type().get());
+bool CallsModule(const jit::Node& node) {
+  return node.kind() == c10::prim::CallMethod && IsModule(node.input(0)->type()) && CallsForward(node);
+}
+
+void AddTold(jit::Block* block) {
+  const auto own = c10::Symbol::fromQualString(kModuleReturned);
+  for (jit::Node* node : block->nodes()) {
+    for (jit::Block* inner : node->blocks()) AddTold(inner);
+    if (!CallsModule(*node) || node->next()->kind() == own) continue;
+    const jit::WithInsertPoint behind(node->next());
+    jit::Graph* graph = node->owningGraph();
+    // Of several tensors nobody knows in which order a traced module returned them; of none, whether it returned its
+    // input.
+    const bool known = IsWritten(*node) || node->output()->type()->isSubtypeOf(*c10::TensorType::get());
+    jit::Value* returned = known ? node->output() : graph->insertConstant(c10::IValue());
+    jit::Node* told = graph->create(own, {node->input(0), returned}, 0);
+    told->setSourceRange(node->sourceRange());
+    graph->insertNode(told);
   }
 }
 
-void AddTold(jit::Block* block, const Types& out_of_order) {
-  const auto own = c10::Symbol::fromQualString(kModuleReturned);
-  for (jit::Node* node : block->nodes()) {
-    for (jit::Block* inner : node->blocks()) AddTold(inner, out_of_order);
-    if (!CallsModule(*node) || out_of_order.contains(node->input(0)->type().get())) continue;
-    if (node->next()->kind() == own) continue;  // of a module that was changed before
-    jit::Node* told = node->owningGraph()->create(own, {node->input(0), node->output()}, 0);
-    told->setSourceRange(node->sourceRange());
-    told->insertAfter(node);
+using Graphs = std::vector<std::shared_ptr<jit::Graph>>;
+
+// The graphs of the functions that a block calls, and of those that they call, each once.
+void AddFunctions(const jit::Block* block, Graphs& graphs) {
+  for (const jit::Node* node : block->nodes()) {
+    for (const jit::Block* inner : node->blocks()) AddFunctions(inner, graphs);
+    if (node->kind() != c10::prim::CallFunction) continue;
+    jit::GraphFunction* called =
+        jit::tryToGraphFunction(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
+    if (called == nullptr || std::find(graphs.begin(), graphs.end(), called->graph()) != graphs.end()) continue;
+    graphs.push_back(called->graph());
+    AddFunctions(called->graph()->block(), graphs);
   }
 }
 
@@ -119,13 +130,15 @@ void AddTold(jit::Block* block, const Types& out_of_order) {
 
 void TellReturns(const jit::Module& module) {
   Register();
-  std::vector<std::shared_ptr<jit::Graph>> graphs;
+  Graphs graphs;
   for (const jit::Module& inner : module.modules()) {
     for (const jit::Method& method : inner.get_methods()) graphs.push_back(method.graph());
   }
-  Types out_of_order;
-  for (const auto& graph : graphs) AddOutOfOrder(graph->block(), out_of_order);
-  for (const auto& graph : graphs) AddTold(graph->block(), out_of_order);
+  for (size_t k = 0, methods = graphs.size(); k < methods; ++k) {
+    const std::shared_ptr<jit::Graph> graph = graphs[k];
+    AddFunctions(graph->block(), graphs);
+  }
+  for (const auto& graph : graphs) AddTold(graph->block());
 }
 
 ScriptPaths::ScriptPaths(const jit::Module& module) {

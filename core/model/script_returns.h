@@ -14,8 +14,8 @@ namespace addend {
 inline constexpr char kModuleReturned[] = "addend::module_returned";
 
 // Follows each call of a module's forward() in the code of `module`, and of the modules within it, by a call of
-// kModuleReturned. Code that was changed before stays as it is. Not told is what a traced module returned that gives
-// several tensors: its code holds those that others use, in the order of their use.
+// kModuleReturned. Code that was changed before stays as it is. Of a traced module that gives several tensors, or none,
+// the call alone is told: its code holds the tensors that others use, in the order of their use.
 void TellReturns(const torch::jit::Module& module);
 
 // The paths of the modules of a model, by their objects. A module with several paths has the first.

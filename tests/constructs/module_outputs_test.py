@@ -116,6 +116,51 @@ class Swapped(nn.Module):
         return second, first
 
 
+class Named(nn.Module):
+    """Has a method with the name that traced files give a second call."""
+
+    def forward(self, x):
+        return x.sin()
+
+    @torch.jit.export
+    def forward1(self, x):
+        return x.exp()
+
+
+@torch.jit.interface
+class OneTensor(nn.Module):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+def through(module: OneTensor, x: torch.Tensor) -> torch.Tensor:
+    return module.forward(x)
+
+
+class Methods(nn.Module):
+    """Calls another method of a module than forward()."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.head = Named(), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.inner.forward1(self.inner(x)))
+
+
+class InFunction(nn.Module):
+    """Gives a module to a function that calls it."""
+
+    inner: OneTensor
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.head = nn.Tanh(), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(through(self.inner, self.inner(x)))
+
+
 X = torch.tensor([[[0.5, -1.0, 2.0, 0.1], [0.3, 0.2, -0.7, 1.0], [1.5, 0.1, 0.0, -0.4]]])
 
 
@@ -254,7 +299,7 @@ class ModuleOutputsTest(unittest.TestCase):
                 found = [self.probed(model, "inner:%d" % k).value.torch() for k in range(2)]
                 torch.testing.assert_close(found[0], steps)
                 torch.testing.assert_close(found[1], last)
-                with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor number 2 leaves inner"):
+                with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor number 2 is known to leave inner"):
                     self.probed(model, "inner:2")
                 results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner:*"])
                 self.assertEqual(results.names, ["output", "inner:0", "inner:1"])
@@ -403,7 +448,7 @@ class ModuleOutputsTest(unittest.TestCase):
 
         for door, model in self.told(Net().eval()):
             with self.subTest(door=door):
-                with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor leaves inner"):
+                with self.assertRaisesRegex(addend.InvalidArgument, "no floating-point tensor is known to leave inner"):
                     self.probed(model, "inner")
 
     def test_a_file_that_does_not_say_the_order_is_not_asked_for_a_number(self):
@@ -423,14 +468,116 @@ class ModuleOutputsTest(unittest.TestCase):
             torch.jit.trace(net, X, check_trace=False).save(path)
             file = addend.load_model(path)
             for model in (file, file.record(X).model()):
-                for name in ("inner", "inner:0", "inner:1"):
+                for name in ("inner", "inner:0", "inner:1", "inner:*", "inner@0"):
                     with self.assertRaisesRegex(addend.InvalidArgument, r"#\d+ \(aten::mul .*#\d+ \(aten::tanh ") as caught:
                         self.probed(model, name)
                 named = {op: number for number, op in re.findall(r"(#\d+) \(aten::(\w+)", str(caught.exception))}
                 torch.testing.assert_close(self.probed(model, named["tanh"]).value.torch(), want[0])
                 torch.testing.assert_close(self.probed(model, named["mul"]).value.torch(), want[1])
-                results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner:*"])
-                self.assertEqual(sorted(results.names), sorted(["output", *named.values()]))
+
+    def test_calls_of_a_traced_module_are_not_mistaken_for_one(self):
+        class TwiceRead(nn.Module):
+            """Both calls give several tensors."""
+
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = nn.LSTM(4, 4, batch_first=True), nn.Linear(4, 3)
+
+            def forward(self, x):
+                steps, state = self.inner(x)
+                return self.head(self.inner(steps, state)[0])
+
+        class Skips(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.calls = nn.Linear(4, 4), 0
+
+            def forward(self, x):
+                self.calls += 1
+                return x if self.calls % 3 == 2 else self.layer(x)
+
+        class OfSkips(nn.Module):
+            """The second of three calls returns its input."""
+
+            def __init__(self):
+                super().__init__()
+                self.inner, self.head = Skips(), nn.Linear(4, 3)
+
+            def forward(self, x):
+                self.inner.calls = 0
+                return self.head(self.inner(self.inner(self.inner(x))))
+
+        for kind in (TwiceRead, OfSkips):
+            net = kind().eval()
+            want = [returned[0] for returned in hooked(net)]
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "model.pt")
+                torch.jit.trace(net, X, check_trace=False).save(path)
+                file = addend.load_model(path)
+                for model in (file, file.record(X).model()):
+                    with self.subTest(kind.__name__):
+                        with self.assertRaises(addend.InvalidArgument):
+                            self.probed(model, "inner")
+                        for k, tensor in enumerate(want):
+                            try:
+                                found = self.probed(model, "inner@%d" % k).value.torch()
+                            except addend.InvalidArgument as error:
+                                self.assertRegex(str(error), r"its operators give #\d+|gives several tensors")
+                            else:
+                                torch.testing.assert_close(found, tensor)
+                        with self.assertRaisesRegex(addend.InvalidArgument, "is called %d times" % len(want)):
+                            self.probed(model, "inner@%d" % len(want))
+
+    def test_methods_and_functions_of_a_scripted_file(self):
+        for door, model in self.told(Methods().eval()):
+            with self.subTest(door=door):
+                torch.testing.assert_close(self.probed(model, "inner").value.torch(), X.sin())
+        for door, model in self.scripted(InFunction().eval()):
+            with self.subTest(door=door):
+                results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=["inner@*"])
+                self.assertEqual(results.names, ["output", "inner@0", "inner@1"])
+                torch.testing.assert_close(results["inner@0"].value.torch(), X.tanh())
+                torch.testing.assert_close(results["inner@1"].value.torch(), X.tanh().tanh())
+
+    def test_what_is_not_called_is_not_taken_for_its_last_operator(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])
+                self.inner = nn.Linear(4, 3)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = block(x)
+                return self.inner(x)
+
+        for door, model in self.told(Net().eval()):
+            with self.subTest(door=door):
+                with self.assertRaisesRegex(addend.InvalidArgument, r"known to leave blocks; its operators give #1 \("):
+                    self.probed(model, "blocks")
+
+    def test_a_module_with_the_name_of_an_output(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.output, self.logits, self.head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(self.logits(self.output(x).tanh()).tanh()).softmax(-1)
+
+        net = Net().eval()
+        want = {"output": net.output(X), "logits": net.logits(net.output(X).tanh())}
+        for door, model in self.told(net):
+            with self.subTest(door=door):
+                with self.assertRaisesRegex(addend.InvalidArgument, "output@0 is what the module returned"):
+                    self.probed(model, "output")
+                for name in ("output@0", "output:0", "output@*", "logits@0", "logits:0", "logits:*"):
+                    module = name[:6]
+                    results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=[name])
+                    torch.testing.assert_close(results[1].value.torch(), want[module])
+                    self.assertEqual(len(set(results.names)), 2)
+                scores = self.probed(model, "logits").value.torch()
+                torch.testing.assert_close(scores.softmax(-1), net(X))
 
     def test_a_tensor_of_an_operator_has_a_number(self):
         class Net(nn.Module):
