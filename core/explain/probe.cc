@@ -704,9 +704,17 @@ std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selec
   return selectors;
 }
 
-bool IsCalled(const TracedRun& trace, const std::string& path) {
+bool GivesAnother(const TracedRun& trace, const std::string& path, const Probe& output,
+                  const std::vector<Probe>& outputs) {
   const std::vector<std::string> modules = ModulesOf(trace.program);
-  return std::find(modules.begin(), modules.end(), path) != modules.end();
+  if (std::find(modules.begin(), modules.end(), path) == modules.end()) return false;
+  try {
+    const std::vector<NamedProbe> fit =
+        FindInModule(trace, {Selector::Kind::kModule, path}, ReadingsOf(trace, outputs));
+    return std::any_of(fit.begin(), fit.end(), [&](const NamedProbe& one) { return !SameTensor(one.probe, output); });
+  } catch (const Error&) {
+    return false;  // it gives no numbers
+  }
 }
 
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs) {

@@ -23,8 +23,9 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::
 // has no such tensor.
 std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& outputs);
 
-// Whether a module of this path was called.
-bool IsCalled(const TracedRun& trace, const std::string& path);
+// Whether a module of this path gave a tensor that is not `output`.
+bool GivesAnother(const TracedRun& trace, const std::string& path, const Probe& output,
+                  const std::vector<Probe>& outputs);
 
 // For each module whose name means several tensors, the selectors that mean one: "encoder gives several tensors; name
 // one: encoder@0 (aten::tanh (op #1) gives f32[2, 3]), encoder@1 (...)".

@@ -219,7 +219,7 @@ RecordedOutput FindInner(const std::vector<RecordedOutput>& chosen, const std::v
                          const TracedRun& trace, const std::string& text) {
   RecordedOutput found = FindAsked(chosen, given, trace, text);
   const bool output = std::any_of(chosen.begin(), chosen.end(), [&](const auto& own) { return own.name == text; });
-  if (output && IsCalled(trace, text)) {
+  if (output && GivesAnother(trace, text, found.probe, ProbesOf(given))) {
     throw InvalidArgument(absl::StrCat(text, " is a result of the model and one of its modules; ", text,
                                        "@0 is what the module returned"));
   }
