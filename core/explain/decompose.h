@@ -23,9 +23,8 @@ struct DecomposeOptions : RunOptions {
   //   "layers.0.attention"   what a module returned, and others read or the model returns; where nobody told what it
   //                          returned, what it gave and they read,
   //   "encoder@1"            the same of one of several calls, counted from 0,
-  //   "attention:1"          one of several tensors, in the order in which they were returned; an error where nobody
-  //   told
-  //                          it, unless one operator of the module gives them all, as of recurrent layers,
+  //   "attention:1"          one of several tensors, in the order in which they were returned; an error where that is
+  //                          not told, unless one operator of the module gives them all, as of recurrent layers,
   //   "encoder@*"            all calls, each a result of its own; "attention:*" all tensors,
   //   "#28"                  what operator 28 of the recorded program gave; "#28:1" the second of several tensors,
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
