@@ -502,8 +502,8 @@ std::vector<Leaving> Numbered(const TracedRun& trace, const std::string& name, c
   return leaving;
 }
 
-// By call of the module, the floating-point tensors that left it. What somebody told is so; where nobody told anything,
-// the operators tell.
+// The floating-point tensors that left the module, by its calls. What somebody told is so; a run in which nobody told
+// anything leaves it to the operators.
 std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const std::string& name,
                                                 const Readings& readings) {
   std::vector<std::vector<Leaving>> runs;
@@ -517,7 +517,7 @@ std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const st
       leaving.push_back({static_cast<int64_t>(k), probe, IsReadBehind(readings, probe, returned.end)});
     }
   }
-  // Where modules are told, one that is not told was not called, or nobody knows what it returned.
+  // A module that is not told, where others are, was not called, or nobody knows what it returned.
   if (!trace.program.returns.empty()) return runs;
   for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
     runs.push_back(Numbered(trace, name, LeavingOf(trace, run, readings)));
@@ -542,7 +542,7 @@ std::string OperatorOf(const TracedRun& trace, const Probe& probe) {
 std::vector<NamedProbe> SpelledIn(const TracedRun& trace, const std::string& name,
                                   const std::vector<Leaving>& leaving) {
   std::vector<NamedProbe> spelled;
-  // These names mean a result of the model.
+  // The bare name would mean a result of the model.
   const bool taken = name == kLogits || name == "output" || absl::StartsWith(name, "output.");
   for (const Leaving& one : leaving) {
     std::string selector = taken ? absl::StrCat(name, "@0") : name;
@@ -568,7 +568,7 @@ std::string Spellings(const TracedRun& trace, const std::vector<NamedProbe>& fit
   return absl::StrCat(absl::StrJoin(spellings, ", "), more);
 }
 
-// What operators of a module gave and others read behind it, by operator.
+// The tensors that operators of a module gave and others read behind it, each with the operator's selector.
 std::vector<NamedProbe> GivenInside(const TracedRun& trace, const std::string& name, const Readings& readings) {
   std::vector<NamedProbe> given;
   for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
@@ -634,7 +634,7 @@ std::string SeveralText(const TracedRun& trace, const std::string& name, const s
 Probe FindModule(const TracedRun& trace, const Selector& selector, const std::vector<Probe>& outputs) {
   const Readings readings = ReadingsOf(trace, outputs);
   const std::vector<NamedProbe> fit = FindInModule(trace, selector, readings);
-  // Of several calls only one may have given a tensor.
+  // A bare name stays open where only one of several calls gave a tensor.
   const bool open = selector.run == -1 && LeavingOfEach(trace, selector.name, readings).size() > 1;
   if (fit.size() == 1 && !open) return fit[0].probe;
   throw InvalidArgument(SeveralText(trace, selector.name, fit));

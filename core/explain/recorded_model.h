@@ -73,7 +73,7 @@ void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOu
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text);
 
-// The same for a tensor inside the model. Throws InvalidArgument also where a module with the name of an output gave
+// FindAsked() for a tensor inside the model. Throws InvalidArgument also where a module with the name of an output gave
 // another tensor.
 RecordedOutput FindInner(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text);

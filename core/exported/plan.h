@@ -44,7 +44,7 @@ struct Result {
 // Takes its arguments from the end of a stack and leaves its results there, as kernels of LibTorch do.
 using BoxedFunction = void (*)(Stack* stack);
 
-// What a call of a module has returned: one tensor.
+// The tensor that a call of a module has returned.
 struct ModuleResult {
   std::string path;
   int slot = -1;  // -1: nobody knows

@@ -101,8 +101,8 @@ void AddTold(jit::Block* block) {
     if (!CallsModule(*node) || node->next()->kind() == own) continue;
     const jit::WithInsertPoint behind(node->next());
     jit::Graph* graph = node->owningGraph();
-    // Of several tensors nobody knows in which order a traced module returned them; of none, whether it returned its
-    // input.
+    // A traced call of several tensors does not tell in which order they were returned, and one of none not whether
+    // the module returned its input.
     const bool known = IsWritten(*node) || node->output()->type()->isSubtypeOf(*c10::TensorType::get());
     jit::Value* returned = known ? node->output() : graph->insertConstant(c10::IValue());
     jit::Node* told = graph->create(own, {node->input(0), returned}, 0);

@@ -1,4 +1,4 @@
-// What the modules of a TorchScript model return, told while the model runs.
+// The modules of a TorchScript model tell what they return, while the model runs.
 #ifndef ADDEND_CORE_MODEL_SCRIPT_RETURNS_H_
 #define ADDEND_CORE_MODEL_SCRIPT_RETURNS_H_
 
