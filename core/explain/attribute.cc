@@ -334,7 +334,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
       JudgeExamples(swept.linearization, result.name, result.targets, scales, cotangent, adjoint, outcome);
     }
   }
-  JudgeTargets(swept.linearization, result.name, result.targets, cotangent, adjoint, outcome);
+  JudgeTargets(swept.linearization, result.name, result.targets, result.inputs, cotangent, adjoint, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
   if (run.trace->dropped && run.trace->stretches.empty()) {
     result.report.notes.push_back(

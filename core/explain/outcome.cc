@@ -32,6 +32,8 @@ namespace addend {
 namespace {
 
 constexpr double kMuchLeftover = 0.2;
+// Stands behind a name where what is told is known of single elements only, not of components.
+constexpr char kByElement[] = ", element by element,";
 
 // What the parts of one tensor come to; sums of magnitudes over its elements.
 struct Sizes {
@@ -51,6 +53,8 @@ struct Sizes {
   double LeftoverShare() const { return leftover == 0 ? 0 : leftover / move; }
   // What is as small as the rounding of the value was made of that, and has no meaning.
   bool AreRounding(bool single) const { return parts() <= 64 * EpsilonOf(single ? at::kFloat : at::kDouble) * value; }
+  // No single part means much.
+  bool Cancel(bool single) const { return !AreRounding(single) && !(Cancelling() < kIllConditioned); }
 };
 
 std::string At(const Linearization& linearization, int64_t call) {
@@ -373,6 +377,20 @@ Sizes SizesOf(const Contributions& target) {
   return sizes;
 }
 
+// The magnitudes of what single elements gave to targets whose value is finite. elements: as of Attribution::inputs.
+double MagnitudeByElement(const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements) {
+  const auto count = static_cast<int64_t>(targets.size());
+  double sum = 0;
+  for (const at::Tensor& given : elements) {
+    if (!given.defined() || given.numel() == 0) continue;
+    const std::vector<double> by_target = Doubles(MagnitudeOfEach(given.reshape({count, -1})));
+    for (size_t t = 0; t < targets.size(); ++t) {
+      if (std::isfinite(targets[t].value) && std::isfinite(by_target[t])) sum += by_target[t];
+    }
+  }
+  return sum;
+}
+
 // [1, *S], one at the element whose components are the largest.
 at::Tensor WorstElement(const ProbeRows& rows, const at::Tensor& infinite) {
   at::Tensor size = at::zeros_like(rows.leftover.abs());
@@ -393,7 +411,7 @@ Judged Measure(const Linearization& linearization, const std::string& name, cons
   if (sizes.AreRounding(single)) return judged;
   if (!(sizes.Conditioning() <= outcome.conditioning)) outcome.conditioning = sizes.Conditioning();
   if (!(sizes.LeftoverShare() <= outcome.leftover_share)) outcome.leftover_share = sizes.LeftoverShare();
-  if (!(sizes.Cancelling() < kIllConditioned)) judged.growth = GrowthOf(linearization, probe, cotangent());
+  if (sizes.Cancel(single)) judged.growth = GrowthOf(linearization, probe, cotangent());
   return judged;
 }
 
@@ -565,8 +583,8 @@ void JudgeExamples(const Linearization& linearization, const std::string& name,
 }
 
 void JudgeTargets(const Linearization& linearization, const std::string& name,
-                  const std::vector<Contributions>& targets, const at::Tensor& cotangent, const AdjointResult& result,
-                  Outcome& outcome) {
+                  const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements,
+                  const at::Tensor& cotangent, const AdjointResult& result, Outcome& outcome) {
   const c10::AutoGradMode no_grad(false);
   if (!CarriesRows(linearization.probes[0].operand)) return;
   Sizes sizes;
@@ -585,9 +603,18 @@ void JudgeTargets(const Linearization& linearization, const std::string& name,
   const auto row = static_cast<int64_t>(worst) * cotangent.size(0) / static_cast<int64_t>(targets.size());
   const Judged judged = Measure(
       linearization, name, sizes, single, 0, [&] { return cotangent.narrow(0, row, 1); }, outcome);
-  if (sizes.AreRounding(single)) return;
-  if (!(sizes.Cancelling() < kIllConditioned)) NoteConditioning(linearization, judged, single, outcome);
-  if (sizes.LeftoverShare() > kMuchLeftover) {
+  if (sizes.Cancel(single)) {
+    NoteConditioning(linearization, judged, single, outcome);
+  } else {
+    Judged by_element = judged;
+    by_element.name += kByElement;
+    by_element.sizes.components = MagnitudeByElement(targets, elements);
+    if (by_element.sizes.Cancel(single)) {
+      by_element.growth = GrowthOf(linearization, 0, cotangent.narrow(0, row, 1));
+      NoteConditioning(linearization, by_element, single, outcome);
+    }
+  }
+  if (!sizes.AreRounding(single) && sizes.LeftoverShare() > kMuchLeftover) {
     NoteLeftover(linearization.policy, name, sizes.LeftoverShare(), outcome);
   }
 }

@@ -42,12 +42,13 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
 
 // The same of targets, which are found backward, in two steps: recovery of the rows of `cotangent` [rows, *S] in the
 // only probe; then what their parts come to. Where there are more targets than rows, each row is the sum of equally
-// many targets. `scales`: of the explained value.
+// many targets. `scales`: of the explained value. `elements`: what each element gave, as of Attribution::inputs; they
+// may cancel where their components do not.
 Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const std::vector<Target>& targets,
                       const OutputScales& scales, const at::Tensor& cotangent, AdjointResult& result);
 void JudgeTargets(const Linearization& linearization, const std::string& name,
-                  const std::vector<Contributions>& targets, const at::Tensor& cotangent, const AdjointResult& result,
-                  Outcome& outcome);
+                  const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements,
+                  const at::Tensor& cotangent, const AdjointResult& result, Outcome& outcome);
 // Between both, of examples that do not influence each other, where a row is the sum of several: the recovery of each.
 // A row that sums several examples tells nothing about a single one. What one misses is its leftover: all of it is
 // rounding where operators left nothing over, and else rounding is guessed from the terms.

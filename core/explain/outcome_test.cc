@@ -504,6 +504,31 @@ TEST(Outcome, GrowthIsFoundWhereItIs) {
   EXPECT_LT(model.Decompose({SplitInput(x, {1})}, options).report.conditioning, 20);
 }
 
+TEST(Outcome, ElementsMayCancelWhereComponentsDoNot) {
+  const Tensor weights = at::tensor({1e4, -1e4, 0.01}, at::kFloat);
+  const TracedModel model = ModelOf([&](const Tensor& x) { return at::mv(x, weights); });
+  const auto notes_of = [&](const Tensor& x, const Tensor& labels) {
+    AttributeOptions options;
+    options.each_example = true;
+    Input input = SplitInput(x, {1});
+    input.split = Split::ByLabels(labels.expand(x.sizes()));
+    return Attribute(model, {input}, options).report.notes;
+  };
+  const Tensor equal = at::tensor({0.5, 0.5, 1.0, 0.25, 0.25, 2.0}, at::kFloat).view({2, 3});
+  const Tensor apart = at::tensor({0, 1, 2}, at::kLong);
+  const Tensor together = at::tensor({0, 0, 1}, at::kLong);
+  // 5e3 and 2.5e3, each twice, beside 0.01 and 0.02.
+  EXPECT_THAT(notes_of(equal, together),
+              Contains(HasSubstr("ill-conditioned: the parts of output, element by element, come to 500000 times")));
+  EXPECT_THAT(notes_of(equal, apart), Contains(HasSubstr("ill-conditioned: the parts of output come to 500000 times")));
+  EXPECT_THAT(notes_of(equal, apart), Not(Contains(HasSubstr("element by element"))));
+  EXPECT_THAT(notes_of(at::tensor({0.5, 0.1, 1.0}, at::kFloat).view({1, 3}), together),
+              Not(Contains(HasSubstr("ill-conditioned"))));
+  // A target that is no number tells nothing of the others.
+  const Tensor infinite = at::cat({equal, at::full({1, 3}, std::numeric_limits<float>::infinity())});
+  EXPECT_THAT(notes_of(infinite, together), Contains(HasSubstr("output, element by element, come to 500000 times")));
+}
+
 TEST(Outcome, MuchLeftoverIsSaid) {
   DecomposeOptions options;
   options.policy = ByHalf(Preset::kFast);

@@ -10,7 +10,7 @@ from ._call import call
 from ._captum_inputs import Leaves, values_beside
 from ._convergence_delta import OnBaseline, deltas
 from ._errors import InvalidArgument
-from ._ill_conditioned import notes_of_cancelling
+from ._ill_conditioned import notes_of_groups
 from ._input import Input, Inside, as_insides, one_or_list
 from ._notes import warn_of
 from ._structure import map_leaves
@@ -101,14 +101,14 @@ class Question:
         """
         if self._target is None and not self._one_number:
             _require_one(found.value.shape, self.each_example)
-        sums = parts = tensors
+        sums = tensors
         notes = found.warnings
         if self.inside is not None:
-            sums = parts = tensors = found.inside
+            sums = tensors = found.inside
             notes = [*_assumed_inside(self.inside), *notes]
         elif any(mask is not None for mask in self._masks):
             tensors, parts = _grouped(tensors, self._masks, self.each_example)
-        notes = [*notes, *notes_of_cancelling(found, parts)]
+            notes = notes_of_groups(found, parts)
         if self._one_number:
             tensors = [None if tensor is None else call("aten::select", tensor, 0, 0) for tensor in tensors]
         if self.inside is None:

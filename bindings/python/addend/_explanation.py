@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Uni
 
 from . import _native
 from ._handle import Handle
-from ._notes import with_warnings
+from ._notes import of_components, with_warnings
 from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 
@@ -172,7 +172,7 @@ class Explanation(Handle):
         warnings = self.warnings
         lines = with_warnings(lines, warnings)
         parts, gap = self.mass - abs(self.reference), abs(self.value - self.reference)
-        is_told = any(warning.startswith("ill-conditioned: ") for warning in warnings)
+        is_told = any(map(of_components, warnings))
         if parts > 0 and not parts < 1e3 * gap and not is_told:
             lines.append(
                 "WARNING: without their signs these parts come to %s times the difference that they sum to, so that no "

@@ -1,4 +1,4 @@
-"""Attributions that cancel nearly all of each other, which the library does not see where they are no components."""
+"""Groups of elements that cancel nearly all of each other, which the library does not see where they are no components."""
 
 import functools
 import math
@@ -6,25 +6,31 @@ from typing import List, Optional, Sequence
 
 from ._attribution import Attribution
 from ._call import call
+from ._notes import ILL_CONDITIONED, of_components
 from ._tensor import Tensor
 
 # From here on no single part means much, as the library says it of components.
 _ILL_CONDITIONED = 1e3
-_BEGINNING = "ill-conditioned: "
 _NOTE = (
     "%sthe attributions %s between value and reference that they sum to, so that no single one means much. To get others: "
     "compute in float64 (policy compute_dtype=float64), or choose another baseline, or cut the line (policy segments=8)"
 )
 
 
-def notes_of_cancelling(found: Attribution, parts: Sequence[Optional[Tensor]]) -> List[str]:
-    """A note where what `attribute` returns cancels: magnitudes of all targets together against what the numbers move by.
+def notes_of_groups(found: Attribution, parts: Sequence[Optional[Tensor]]) -> List[str]:
+    """The warnings of a run whose elements are read in groups: of what cancels, what is so of the groups.
 
     Args:
         parts: the numbers that a reader sees, each once; their first dimension counts targets. None for plain inputs.
     """
-    if any(warning.startswith(_BEGINNING) for warning in found.warnings):
-        return []
+    warnings = [one for one in found.warnings if not one.startswith(ILL_CONDITIONED) or of_components(one)]
+    if any(map(of_components, warnings)):
+        return warnings
+    return [*warnings, *_notes_of_cancelling(found, parts)]
+
+
+def _notes_of_cancelling(found: Attribution, parts: Sequence[Optional[Tensor]]) -> List[str]:
+    """A note where magnitudes of all targets together are large against what the numbers move by."""
     known = [_as_rows(part) for part in parts if part is not None]
     if not known:
         return []
@@ -45,7 +51,7 @@ def notes_of_cancelling(found: Attribution, parts: Sequence[Optional[Tensor]]) -
     if size <= 64 * epsilon * value or size < _ILL_CONDITIONED * move:
         return []
     come_to = "come to %.2g times the difference" % (size / move) if move else "do not vanish, as the difference does,"
-    return [_NOTE % (_BEGINNING, come_to)]
+    return [_NOTE % (ILL_CONDITIONED, come_to)]
 
 
 def _as_rows(part: Tensor) -> Tensor:

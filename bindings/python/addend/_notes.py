@@ -6,6 +6,8 @@ from typing import Iterable, List
 
 from ._source_lines import level_of_caller
 
+# How a note begins that says that parts cancel.
+ILL_CONDITIONED = "ill-conditioned: "
 _DIGITS = re.compile("[0-9]+")
 
 
@@ -31,6 +33,11 @@ class _Text(str):
 
     def __hash__(self) -> int:
         return hash(_DIGITS.sub("", self))
+
+
+def of_components(note: str) -> bool:
+    """Whether a note says that components cancel. What one says of single elements need not hold of their sums."""
+    return note.startswith(ILL_CONDITIONED) and ", element by element," not in note
 
 
 def warn_of(notes: Iterable[str]) -> None:
