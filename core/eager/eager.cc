@@ -122,7 +122,7 @@ class EagerRun {
     const at::Tensor reference = Own((residual ? composition.residual() : composition.reference()).to(known.dtype()));
     tracer_.AddParts(known, reference, InMode(composition.components()),
                      residual ? at::Tensor() : InMode(composition.leftover()), composition.origin().marks,
-                     composition.origin().depth);
+                     composition.origin().depth, composition.origin().single);
     return known;
   }
 

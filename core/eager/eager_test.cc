@@ -393,6 +393,19 @@ TEST(CarriedTest, MixedDtypesPromote) {
   ExpectNear(z.recovery(), x.recovery() * y.recovery(), 1e-6);
 }
 
+TEST(CarriedTest, WhatFloat32RoundedIsJudgedSoInFloat64) {
+  // A cast does not take rounding away: judged by the digits of float64, recovery would be off behind it.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Composition wide = RandomComposition({5}, seed, 3, at::kFloat).softmax(-1, Faithful()).to(at::kDouble);
+    EXPECT_TRUE(wide.origin().single);
+    const Composition twice = wide.mul(2.0, Faithful());
+    EXPECT_TRUE(twice.origin().single);
+    EXPECT_EQ(twice.dtype(), at::kDouble);
+    ExpectNear(twice.recovery(), twice.value(), 1e-6);
+  }
+  EXPECT_FALSE(RandomComposition({5}, 1).mul(2.0, Faithful()).origin().single);
+}
+
 // -------------------------------------------------------------------------------------------- everything else
 
 TEST(PolicyTest, RegistryAndPolicyAreThoseOfTheCall) {

@@ -19,7 +19,7 @@ Rounding::Rounding(const Linearization& linearization)
 
 void Rounding::Begin(const Start& start) {
   depth_[start.operand.storage] = start.depth;
-  single_[start.operand.storage] = HasSinglePrecision(start.operand);
+  single_[start.operand.storage] = start.single || HasSinglePrecision(start.operand);
 }
 
 void Rounding::Follow(const Node& node) {

@@ -38,7 +38,7 @@ void Starts::AddFloatInput(const at::Tensor& value, const at::Tensor& reference,
 }
 
 void Starts::AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
-                      const at::Tensor& leftover, uint32_t marks, int64_t depth) {
+                      const at::Tensor& leftover, uint32_t marks, int64_t depth, bool single) {
   const Operand operand = states_->Describe(value);
   StorageState& state = states_->Of(operand.storage);
   state.decomposed = true;
@@ -49,6 +49,7 @@ void Starts::AddParts(const at::Tensor& value, const at::Tensor& reference, cons
   if (leftover.defined()) start.leftover = leftover.flatten();
   start.marks = marks;
   start.depth = depth;
+  start.single = single;
   starts_.push_back(std::move(start));
   kept_->AddInput(operand);
   states_->Keep(operand, value);

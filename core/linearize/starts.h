@@ -26,7 +26,7 @@ class Starts {
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels,
                      const at::Tensor& read_labels);
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
-                const at::Tensor& leftover, uint32_t marks, int64_t depth);
+                const at::Tensor& leftover, uint32_t marks, int64_t depth, bool single);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
   void AddInside(const InsidePlace& place, const at::Tensor& reference, const at::Tensor& labels);
 

@@ -115,7 +115,7 @@ void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {
 }
 
 void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
-                      const at::Tensor& leftover, uint32_t marks, int64_t depth) {
+                      const at::Tensor& leftover, uint32_t marks, int64_t depth, bool single) {
   const at::Tensor wide = wide_inputs_.Add(value);
   const at::Tensor wide_reference = wide_inputs_.Wide(reference);
   const at::Tensor wide_parts = wide_inputs_.Wide(parts);
@@ -127,7 +127,7 @@ void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, cons
     const at::Tensor rounding = missing.masked_fill(at::isfinite(missing).logical_not_(), 0);
     rest = rest.defined() ? rest + rounding : rounding;
   }
-  starts_.AddParts(wide, wide_reference, wide_parts, rest, marks, depth);
+  starts_.AddParts(wide, wide_reference, wide_parts, rest, marks, depth, single);
 }
 
 at::ScalarType Tracer::computed_in() const { return DtypeOf(policy_->compute_dtype); }

@@ -68,9 +68,9 @@ class Tracer : public CallHandler {
     trace_.elements += value.numel();
   }
   // Where operators compute in a wider dtype, what the parts miss of value - reference, by their rounding in their own
-  // dtype, is leftover.
+  // dtype, is leftover. `marks`, `depth` and `single` are those of Start.
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
-                const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0);
+                const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0, bool single = false);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
     starts_.AddIds(value, reference, labels);
   }

@@ -40,6 +40,7 @@ struct Start {
   at::Tensor leftover;  // [storage numel]; undefined: zero
   uint32_t marks = 0;   // bits of Freeze: where the value comes from
   int64_t depth = 0;    // how many operators led to it
+  bool single = false;  // they rounded as single precision does, whatever its dtype
   // Inside the model: the tensor that is split, which may be a part of the operand's storage.
   std::optional<Operand> inside;
 };

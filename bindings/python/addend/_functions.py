@@ -57,7 +57,14 @@ def call_function(function: Any, args: Sequence[Any] = (), kwargs: Optional[Dict
         # PyTorch takes operators apart that have a rule, and may reach some that have none.
         if "aten::" + name not in _with_rules():
             raise
-        return call("aten::" + name, *args, **(kwargs or {}))
+        results = [
+            result.torch() if isinstance(result, Tensor) else result
+            for result in call_list("aten::" + name, args, kwargs or {})
+        ]
+        if len(results) == 1:
+            return results[0]
+        # PyTorch's own tuple has names for its fields.
+        return getattr(torch.return_types, name, tuple)(results)
     finally:
         _follows.reset(token)
     returned = map_leaves(run.leave, returned, "")

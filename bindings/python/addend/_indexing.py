@@ -9,7 +9,7 @@ from ._tensor import as_tensor
 
 def index(tensor: Any, key: Any) -> Any:
     """Integers, slices, None and ``...`` give views; tensors, arrays and lists pick elements."""
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = _keys_of(key)
     keys = _without_ellipsis(keys, tensor.ndim)
     picked: List[Any] = []
     covered = 0  # how many dimensions `picked` stands for: a mask stands for all of its own
@@ -33,6 +33,20 @@ def index(tensor: Any, key: Any) -> Any:
             dim += _dims_of(part)
             covered = dim
     return call("aten::index.Tensor", tensor, picked) if picked else tensor
+
+
+def _keys_of(key: Any) -> List[Any]:
+    """The parts of a key. A list is the tuple of its parts where it can be nothing else."""
+    if isinstance(key, tuple):
+        return list(key)
+    if not isinstance(key, list) or all(isinstance(part, numbers.Number) for part in key):
+        return [key]
+    if any(isinstance(part, list) for part in key):
+        raise TypeError(
+            "a list of lists as an index is a tuple to some versions of PyTorch and a tensor to others; write "
+            "x[tuple(index)] or x[torch.tensor(index)]"
+        )
+    return list(key)
 
 
 def _without_ellipsis(keys: List[Any], ndim: int) -> List[Any]:
