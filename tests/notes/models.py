@@ -112,6 +112,10 @@ TABLE = [
     Noted("ill_conditioned", ("ill-conditioned: the ", " come to ", " times the difference between value and "
                               "reference that they sum to, so that no single one means much", "To get others: "), True,
           lambda: modules.Differences(1e3), _row(torch.tensor([[0.5, 0.5, 1.0]]))),
+    Noted("elements_cancel", ("ill-conditioned: the parts of output", ", element by element, come to ",
+                              " times the difference between value and reference that they sum to"), True,
+          lambda: torch.nn.Sequential(torch.nn.Flatten(), modules.Differences(1e3)),
+          _row(torch.tensor([[[0.5, 0.5, 1.0]]]))),
     Noted("no_move", ("ill-conditioned: the ", " do not vanish, as the difference does,"), True,
           lambda: modules.Differences(1e3, 0.0), _row(torch.tensor([[0.5, 0.5, 1.0]]))),
     Noted("much_left_over", ("much is left over: ", " is in no component"), True, modules.Rounded, _row(),
