@@ -335,6 +335,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     }
   }
   JudgeTargets(swept.linearization, result.name, result.targets, result.inputs, cotangent, adjoint, outcome);
+  if (!explained.note.empty()) outcome.notes.push_back(explained.note);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
   if (run.trace->dropped && run.trace->stretches.empty()) {
     result.report.notes.push_back(

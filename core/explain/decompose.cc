@@ -78,6 +78,7 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   const auto start = Clock::now();
   std::vector<std::string> names;
   std::vector<Probe> probes;
+  std::vector<std::string> taken;  // notes on probes
   const std::vector<RecordedOutput> given = run.outputs;
   ChooseOutputs(options.outputs, run.outputs);
   for (const RecordedOutput& output : run.outputs) {
@@ -88,6 +89,7 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
     for (const std::string& selector : EachAsked(given, *run.trace, asked)) {
       names.push_back(selector);
       const RecordedOutput found = FindInner(run.outputs, given, *run.trace, selector);
+      if (!found.note.empty()) taken.push_back(found.note);
       if (!found.value.defined()) RequireReached(*run.trace, selector, found.probe);
       probes.push_back(found.probe);
     }
@@ -106,7 +108,8 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   Explained explained = LinearizeAndSweep(run.trace, options.Rules(), run.policy, std::move(probes), options.everything,
                                           options.progress, sweep_options);
   SweepResult& sweep = explained.sweep;
-  const Outcome outcome = JudgeOutputs(explained.linearization, names, sweep);
+  Outcome outcome = JudgeOutputs(explained.linearization, names, sweep);
+  outcome.notes.insert(outcome.notes.end(), taken.begin(), taken.end());
   report.linearize_seconds = explained.linearize_seconds;
   report.sweep_seconds = explained.sweep_seconds;
   // What is empty has no memory to be known by.

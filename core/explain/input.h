@@ -85,6 +85,7 @@ struct PreparedInputs {
   int64_t numc = 0;
   bool baseline_given = false;
   std::vector<std::string> assumed;  // what was taken where no baseline was given: "zero for input 0"
+  std::vector<std::string> notes;    // what has to be known of which tensors are split inside the model
 };
 
 // The values of the inputs, in their order.

@@ -61,9 +61,12 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
                            const std::vector<std::pair<std::string, at::Tensor>>& held) {
   std::vector<Input> all = inputs;
   std::vector<InsidePlace> places(inputs.size());
+  std::vector<std::string> notes;
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!IsInside(inputs[k])) continue;
-    const Probe probe = FindInner(outputs, outputs, trace, inputs[k].inside).probe;
+    const RecordedOutput found = FindInner(outputs, outputs, trace, inputs[k].inside);
+    const Probe& probe = found.probe;
+    if (!found.note.empty()) notes.push_back(found.note);
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
     const std::string& word = inputs[k].baseline.word;
     if (NeedsValue(word)) {
@@ -77,6 +80,7 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
   }
   PreparedInputs prepared = Prepare(all, held);
   for (size_t k = 0; k < inputs.size(); ++k) prepared.inputs[k].inside = places[k];
+  prepared.notes = std::move(notes);
   return prepared;
 }
 

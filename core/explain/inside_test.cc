@@ -10,13 +10,18 @@
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
 namespace {
 
 using at::Tensor;
+using testing::AllOf;
+using testing::Contains;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 // Made before a model runs, which would make it in its first run only.
 const Tensor& kWeight = Weight();
@@ -203,6 +208,35 @@ TEST(InsideState, RunsThatDifferAllTheSameAreAnError) {
                                      Input::Inside("aten::mul", Split::AlongDims({1}), Baseline::Of(0.0))};
   ExpectError(absl::StatusCode::kFailedPrecondition, {"two runs of the model give different results", "aten::add"},
               [&] { model.Decompose(inputs, {}); });
+}
+
+// A function does not tell what its modules returned: of "head", a tanh is behind the operator that reads its weight.
+TEST(Untold, ModulesAreNoted) {
+  const Tensor w = Random({3, 4}, 4);
+  const TracedModel model =
+      Trace(FromFunction([w](const std::vector<Tensor>& in) { return at::tanh(at::linear(at::gelu(in[0]), w)); },
+                         {{"head.weight", w}}, {"head"}));
+  const Tensor x = Random({1, 4}, 5);
+  const Input split = SplitInput(x, {1});
+  const auto noted = Contains(AllOf(
+      HasSubstr("the model does not tell what head returned; it is taken for what aten::linear"), EndsWith(" gives")));
+  const auto any_noted = Contains(HasSubstr("does not tell what"));
+  DecomposeOptions probed;
+  probed.probes = {"head"};
+  EXPECT_THAT(model.Decompose({split}, probed).report.notes, noted);
+  probed.probes = {"#1", "aten::linear", "output"};
+  EXPECT_THAT(model.Decompose({split}, probed).report.notes, Not(any_noted));
+  AttributeOptions explained;
+  explained.at = "head";
+  EXPECT_THAT(Attribute(model, {split}, explained).report.notes, noted);
+  explained.at = "aten::linear";
+  EXPECT_THAT(Attribute(model, {split}, explained).report.notes, Not(any_noted));
+  const auto inside = [&](const std::string& selector) -> std::vector<Input> {
+    return {Input::Plain(x), Input::Inside(selector, Split::AlongDims({1}), Baseline::Of(0.0))};
+  };
+  EXPECT_THAT(model.Decompose(inside("head")).report.notes, noted);
+  EXPECT_THAT(Attribute(model, inside("head"), AttributeOptions()).report.notes, noted);
+  EXPECT_THAT(model.Decompose(inside("aten::linear")).report.notes, Not(any_noted));
 }
 
 }  // namespace

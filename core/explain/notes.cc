@@ -281,6 +281,11 @@ std::string FirstPositions(const std::vector<Position>& positions) {
   return absl::StrJoin(texts, ", ");
 }
 
+std::string TakenFor(const std::string& selector, const Position& giver) {
+  return absl::StrCat("the model does not tell what ", selector, " returned; it is taken for what ",
+                      FirstPositions({giver}), " gives");
+}
+
 std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other) {
   std::map<int64_t, Position> origins;
   for (const Condition& condition : conditions) {

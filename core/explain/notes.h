@@ -39,6 +39,10 @@ Position PositionOf(const TracedRun& trace, int64_t call);
 // "aten::relu (op #3, model.py:12), aten::mul (op #7), aten::add (op #8), and 2 more"
 std::string FirstPositions(const std::vector<Position>& positions);
 
+// Says which tensor was taken for the one that `selector` names, a module of which nobody told what it returned: that
+// which the operator at `giver` gave.
+std::string TakenFor(const std::string& selector, const Position& giver);
+
 // The operators that derived conditions, each once, in their order. only_other: of conditions that are others on the
 // baseline.
 std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other);

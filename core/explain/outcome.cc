@@ -673,6 +673,7 @@ void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Line
                      "the token of the mask or the padding, mean:FILE of a file of rows, and blur or mean "
                      "of an image"));
   }
+  notes.insert(notes.end(), prepared.notes.begin(), prepared.notes.end());
   for (const Node& node : linearization.nodes) {
     if (node.swamped == 0) continue;
     notes.push_back(absl::StrCat("in ", node.swamped, node.swamped == 1 ? " element" : " elements", " of ",

@@ -133,8 +133,9 @@ class AttributionPlan::Sized {
     }();
     run.trace = repetition.trace();
     const at::Tensor value = run.trace->Value(explained_.probe.operand);
-    run.outputs.push_back(
-        {explained_.name, value, explained_.probe, references_vary_ ? at::Tensor() : explained_.on_baseline});
+    run.outputs.push_back(explained_);
+    run.outputs.back().value = value;
+    if (references_vary_) run.outputs.back().on_baseline = at::Tensor();
     run.declared = declared_;
     run.policy = policy_;
     run.prepared = prepared_;

@@ -693,6 +693,10 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::
   return chosen.at(0);
 }
 
+bool IsUntold(const TracedRun& trace, const std::string& selector) {
+  return trace.program.returns.empty() && ParseSelector(selector).kind == Selector::Kind::kModule;
+}
+
 std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector,
                                 const std::vector<Probe>& outputs) {
   const Selector parsed = ParseSelector(selector);

@@ -18,6 +18,10 @@ namespace addend {
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& chosen,
                 const std::vector<Probe>& outputs);
 
+// Whether a selector names a module of a run in which nobody told what modules return, so that FindProbe() takes the
+// tensor that its operators gave and others read for it.
+bool IsUntold(const TracedRun& trace, const std::string& selector);
+
 // The selectors of which one with a star stands for all: "encoder@*" for "encoder@0" and "encoder@1", the calls of a
 // module; "attention:*" for the tensors that left it. Of another selector itself. Throws InvalidArgument where the run
 // has no such tensor.

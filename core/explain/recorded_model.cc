@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/explain/notes.h"
 #include "core/explain/probe.h"
 #include "core/explain/same_run.h"
 #include "core/model/run_model.h"
@@ -198,7 +199,10 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
   try {
     const Probe probe = FindProbe(trace, text, ProbesOf(chosen), ProbesOf(given));
     const bool no_softmax = text == kLogits && SameTensor(probe, chosen[0].probe);
-    if (!no_softmax) return {text, {}, probe, {}};
+    if (!no_softmax) {
+      const bool untold = IsUntold(trace, text);
+      return {text, {}, probe, {}, untold ? TakenFor(text, PositionOf(trace, probe.after_call)) : ""};
+    }
     // Results of files are counted, and the first is what they are for. What a live model returns has places of its
     // own.
     if (chosen.size() == 1 || chosen[0].name == OutputName(0)) {

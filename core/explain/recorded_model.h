@@ -32,6 +32,7 @@ struct RecordedOutput {
   at::Tensor value;
   Probe probe;
   at::Tensor on_baseline;  // what the model gave there, where it was run there; see verify.h
+  std::string note{};      // what has to be known of which tensor it is; empty: nothing
 };
 
 // A result of the model that has no parts: integers, bools.

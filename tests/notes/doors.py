@@ -76,6 +76,7 @@ def job(case: Noted) -> Optional[List[Dict[str, Any]]]:
                 addend.Input(given.value[:1], given.dims, baseline=given.baseline),
                 rows=os.path.join(folder, described["inputs"][0]["value"]),
                 targets=case.row_targets,
+                at=case.at,
                 batch=len(given.value),
                 context=context_of(case),
             )
@@ -93,6 +94,7 @@ def job(case: Noted) -> Optional[List[Dict[str, Any]]]:
 def _asked(case: Noted) -> Dict[str, Any]:
     return {
         "targets": list(case.targets),
+        "at": case.at,
         "each_example": case.each_example,
         "verify_reference": case.verify_reference,
         "context": context_of(case),

@@ -14,7 +14,8 @@ cases.json holds a list "cases", one object for each case::
                 what names one file shares its memory
     targets     texts; of a decomposition the first is what is explained of the first output
     policy      choices of the policy as texts; "KEY@SELECTOR" for some operators
-    options     each_example, verify_reference (true or false), memory (bytes, 0: any amount)
+    options     at (a tensor inside the model, or null: its output), each_example, verify_reference (true or false),
+                memory (bytes, 0: any amount)
     no_plan     of an attribution: why a plan of the same question is refused or lacks the note; empty: it has it
     no_job      the same of a job over the rows of the only input, whose targets are those of each row
     row_targets these targets
@@ -80,6 +81,8 @@ TABLE = [
           modules.Ids, _row(WORDS, None), ("0,2,4",)),
     Noted("selector", ("the policy names block.7, which nothing in the model is called",), True, modules.Summed, _row(),
           policy={"nonlinearity@block.7": "gradient"}),
+    Noted("untold", ("the model does not tell what body returned; it is taken for what aten::", " gives"), True,
+          modules.Forked, _row(), ("0,1",), at="body", live=False),
     # ---- dtypes
     Noted("float32", ("computed in float32 from tensors of half types: ",), False, modules.Half, _row(X.half()),
           policy={"compute_dtype": "float32"}),

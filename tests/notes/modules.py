@@ -19,6 +19,22 @@ class Summed(nn.Module):
         return (x * x).tanh()
 
 
+def _half(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+class Forked(nn.Module):
+    """Its file tells nothing of its modules, because it starts tasks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        task = torch.jit.fork(_half, self.body(x))
+        return torch.jit.wait(task).sum(1)
+
+
 class Bessel(Summed):
     """An operator without a rule and without a derivative."""
 

@@ -67,7 +67,7 @@ class Noted(Sentence):
         given: its arguments, in order.
         targets: texts, as `Model.explain` takes them.
         policy: choices of the policy as texts; ``"KEY@SELECTOR"`` for some operators.
-        each_example, verify_reference, memory: as `Model.explain` takes them.
+        at, each_example, verify_reference, memory: as `Model.explain` takes them.
         door: the question that has the note.
         file: what is done with the path of the file: it is changed, or made where there is no model.
         live: the note is one of runs of Python too, and not only of the file.
@@ -79,6 +79,7 @@ class Noted(Sentence):
     given: Sequence[Given]
     targets: Tuple[str, ...] = ("0",)
     policy: Dict[str, str] = dataclasses.field(default_factory=dict)
+    at: Optional[str] = None
     each_example: bool = False
     verify_reference: bool = False
     memory: int = 0
@@ -136,6 +137,7 @@ class Noted(Sentence):
             "targets": list(self.targets),
             "policy": self.policy,
             "options": {
+                "at": self.at,
                 "each_example": self.each_example,
                 "verify_reference": self.verify_reference,
                 "memory": self.memory,

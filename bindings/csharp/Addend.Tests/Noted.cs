@@ -37,6 +37,7 @@ internal sealed class Noted
     /// <summary>The question of an attribution or of a plan, or of interactions.</summary>
     internal Request Attributed => Asked with
     {
+        At = At,
         EachExample = _options.GetProperty("each_example").GetBoolean(),
         VerifyReference = VerifiesReference,
         Memory = _options.GetProperty("memory").GetInt64(),
@@ -46,7 +47,7 @@ internal sealed class Noted
     internal Request Decomposed => Asked with { VerifyReference = VerifiesReference };
 
     /// <summary>The question of a job over the rows of the only input.</summary>
-    internal Request OfRows => Asked with { Targets = Targets("row_targets") };
+    internal Request OfRows => Asked with { At = At, Targets = Targets("row_targets") };
 
     /// <summary>What is explained of the first output.</summary>
     internal Target FirstTarget => Targets("targets")[0];
@@ -56,6 +57,8 @@ internal sealed class Noted
 
     internal Context Context => new(_record.GetProperty("policy").EnumerateObject()
         .Aggregate(new Policy(), (policy, choice) => policy.With(choice.Name, choice.Value.GetString()!)));
+
+    private string? At => _options.GetProperty("at").GetString();
 
     private bool VerifiesReference => _options.GetProperty("verify_reference").GetBoolean();
 

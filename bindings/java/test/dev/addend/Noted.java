@@ -47,7 +47,7 @@ final class Noted {
 
   /** The question of an attribution or of a plan, or of interactions. */
   Request attributed() {
-    return withTargets(asked().eachExample((Boolean) options.get("each_example")), "targets")
+    return withTargets(explained().eachExample((Boolean) options.get("each_example")), "targets")
         .verifyReference((Boolean) options.get("verify_reference")).memory(JsonReader.count(options.get("memory")));
   }
 
@@ -57,7 +57,7 @@ final class Noted {
 
   /** The question of a job over the rows of the only input. */
   Request ofRows() {
-    return withTargets(asked(), "row_targets");
+    return withTargets(explained(), "row_targets");
   }
 
   /** The target in the first output. */
@@ -96,6 +96,11 @@ final class Noted {
       end = begin + piece.length();
     }
     return true;
+  }
+
+  /** What is asked of a tensor inside the model, where there is one. */
+  private Request explained() {
+    return options.get("at") == null ? asked() : asked().at(JsonReader.text(options.get("at")));
   }
 
   private Request asked() {
