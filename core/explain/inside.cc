@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
+#include "core/explain/notes.h"
 #include "core/explain/probe.h"
 #include "core/explain/same_run.h"
 #include "core/explain/verify.h"
@@ -67,6 +68,8 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
     const RecordedOutput found = FindInner(outputs, outputs, trace, inputs[k].inside);
     const Probe& probe = found.probe;
     if (!found.note.empty()) notes.push_back(found.note);
+    const ReadBeside beside = ReadBesideModule(trace, inputs[k].inside, probe);
+    if (!beside.readers.empty()) notes.push_back(ReadInOtherWays(inputs[k].inside, beside.given, beside.readers));
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
     const std::string& word = inputs[k].baseline.word;
     if (NeedsValue(word)) {

@@ -160,19 +160,29 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
   };
 }
 
-// Selectors of overrides that no operator of the model answers to.
+// Whether an override names a module of which the model knows no more than who reads its parameters.
+bool OnlyByParameters(const TracedRun& trace, const PolicyOverride& entry) {
+  if (absl::StrContains(entry.selector, "::") || !trace.program.returns.empty()) return false;
+  return std::all_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
+    return !entry.Selects(FullName(call.op.schema()), call.position.module_path) || !call.position.parameters.empty();
+  });
+}
+
+// Selectors of overrides that no operator of the model answers to, or only some that should.
 std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy) {
   std::vector<Note> notes;
-  std::vector<std::string> unused;
+  std::vector<std::string> told;
   for (const PolicyOverride& entry : policy.overrides) {
     const bool used = std::any_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
       return entry.Selects(FullName(call.op.schema()), call.position.module_path);
     });
-    const bool known = std::find(unused.begin(), unused.end(), entry.selector) != unused.end();
-    if (used || known) continue;
-    unused.push_back(entry.selector);
+    const bool known = std::find(told.begin(), told.end(), entry.selector) != told.end();
+    if (known || (used && !OnlyByParameters(trace, entry))) continue;
+    told.push_back(entry.selector);
     notes.push_back(
-        {true, absl::StrCat("the policy names ", entry.selector, ", which nothing in the model is called")});
+        {!used, absl::StrCat("the policy names ", entry.selector, ", which nothing in the model is called")});
+    notes.push_back({used, absl::StrCat("the model does not tell which operators ", entry.selector,
+                                        " runs; its policy is that of those which read its parameters")});
   }
   return notes;
 }
@@ -284,6 +294,15 @@ std::string FirstPositions(const std::vector<Position>& positions) {
 std::string TakenFor(const std::string& selector, const Position& giver) {
   return absl::StrCat("the model does not tell what ", selector, " returned; it is taken for what ",
                       FirstPositions({giver}), " gives");
+}
+
+std::string ReadInOtherWays(const std::string& selector, bool given, const std::vector<Position>& readers) {
+  const std::string who = FirstPositions(readers);
+  if (given) {
+    return absl::StrCat(selector, " gives back what it was given, and nobody knows which of its readers have it from ",
+                        "there: the parts begin at all of them, ", who);
+  }
+  return absl::StrCat("what ", selector, " returned is also read within it: the parts begin there too, at ", who);
 }
 
 std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other) {

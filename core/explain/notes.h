@@ -43,6 +43,9 @@ std::string FirstPositions(const std::vector<Position>& positions);
 // which the operator at `giver` gave.
 std::string TakenFor(const std::string& selector, const Position& giver);
 
+// Says which operators read what `selector`, a module, returned in other ways than from it; see ReadBeside.
+std::string ReadInOtherWays(const std::string& selector, bool given, const std::vector<Position>& readers);
+
 // The operators that derived conditions, each once, in their order. only_other: of conditions that are others on the
 // baseline.
 std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other);

@@ -514,6 +514,13 @@ std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const st
       const Operand& tensor = returned.tensors[k];
       if (!IsFloating(tensor)) continue;
       const Probe probe{returned.end - 1, tensor};
+      // What was told twice has no number of its own: a file tells so of the only tensor that it kept of several.
+      const auto known = std::find_if(leaving.begin(), leaving.end(),
+                                      [&](const Leaving& other) { return SameTensor(other.probe, probe); });
+      if (known != leaving.end()) {
+        known->number.reset();
+        continue;
+      }
       leaving.push_back({static_cast<int64_t>(k), probe, IsReadBehind(readings, probe, returned.end)});
     }
   }
@@ -658,6 +665,12 @@ std::vector<std::string> ModulesOf(const TracedCalls& program) {
   return modules;
 }
 
+// Whether both are all elements of one tensor, in whatever shape.
+bool SameElements(const Probe& a, const Probe& b) {
+  return a.operand.storage == b.operand.storage && a.operand.version == b.operand.version &&
+         a.operand.geometry.numel() == b.operand.geometry.numel();
+}
+
 }  // namespace
 
 std::optional<Giver> GiverOf(const TracedRun& trace, const Probe& probe) {
@@ -697,6 +710,46 @@ bool IsUntold(const TracedRun& trace, const std::string& selector) {
   return trace.program.returns.empty() && ParseSelector(selector).kind == Selector::Kind::kModule;
 }
 
+ReadBeside ReadBesideModule(const TracedRun& trace, const std::string& selector, const Probe& probe) {
+  const Selector parsed = ParseSelector(selector);
+  const std::vector<Call>& calls = trace.program.calls;
+  const Operand& tensor = probe.operand;
+  const auto is_it = [&](const Operand& other) { return other.SamePlace(tensor) && other.version == tensor.version; };
+  const auto returned = std::find_if(trace.program.returns.begin(), trace.program.returns.end(), [&](const auto& own) {
+    return parsed.kind == Selector::Kind::kModule && own.module_path == parsed.name &&
+           std::any_of(own.tensors.begin(), own.tensors.end(), is_it);
+  });
+  if (returned == trace.program.returns.end()) return {};
+  const auto is_within = [&](const Call& call) {
+    const std::string& path = call.position.module_path;
+    return path == parsed.name || absl::StartsWith(path, absl::StrCat(parsed.name, "."));
+  };
+  const auto in_its_memory = [&](const Operand& other) { return other.storage == tensor.storage; };
+  const auto maker = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
+    return std::any_of(call.outputs.begin(), call.outputs.end(), in_its_memory) &&
+           std::none_of(call.operands.begin(), call.operands.end(), in_its_memory);
+  });
+  ReadBeside found;
+  found.given = maker == calls.end() || !is_within(*maker);
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const Call& call = calls[c];
+    const bool reads = std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& other) {
+      return in_its_memory(other) && other.version == tensor.version;
+    });
+    // What gives views of it alone reads nothing itself.
+    const bool views = std::all_of(call.outputs.begin(), call.outputs.end(), in_its_memory);
+    const bool beside = found.given ? !is_within(call) : static_cast<int64_t>(c) < returned->end;
+    if (reads && !views && beside) found.readers.push_back(call.position);
+  }
+  if (found.given && found.readers.size() == 1) found.readers.clear();
+  return found;
+}
+
+bool RunsModule(const TracedRun& trace, const std::string& path) {
+  const std::vector<std::string> modules = ModulesOf(trace.program);
+  return std::find(modules.begin(), modules.end(), path) != modules.end();
+}
+
 std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector,
                                 const std::vector<Probe>& outputs) {
   const Selector parsed = ParseSelector(selector);
@@ -710,12 +763,11 @@ std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selec
 
 bool GivesAnother(const TracedRun& trace, const std::string& path, const Probe& output,
                   const std::vector<Probe>& outputs) {
-  const std::vector<std::string> modules = ModulesOf(trace.program);
-  if (std::find(modules.begin(), modules.end(), path) == modules.end()) return false;
+  if (!RunsModule(trace, path)) return false;
   try {
     const std::vector<NamedProbe> fit =
         FindInModule(trace, {Selector::Kind::kModule, path}, ReadingsOf(trace, outputs));
-    return std::any_of(fit.begin(), fit.end(), [&](const NamedProbe& one) { return !SameTensor(one.probe, output); });
+    return std::any_of(fit.begin(), fit.end(), [&](const NamedProbe& one) { return !SameElements(one.probe, output); });
   } catch (const Error&) {
     return false;  // it gives no numbers
   }

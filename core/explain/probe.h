@@ -27,7 +27,19 @@ bool IsUntold(const TracedRun& trace, const std::string& selector);
 // has no such tensor.
 std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& outputs);
 
-// Whether a module of this path gave a tensor that is not `output`.
+// What reads a tensor that a module returned in other ways than from that module.
+struct ReadBeside {
+  bool given = false;  // the module gives back what it was given, so that nobody knows who read it there
+  std::vector<Position>
+      readers;  // if given, all that read it, of which there are several; else those within the module
+};
+// No readers where the selector names no module that told what it returned.
+ReadBeside ReadBesideModule(const TracedRun& trace, const std::string& selector, const Probe& probe);
+
+// Whether a module of this path ran.
+bool RunsModule(const TracedRun& trace, const std::string& path);
+
+// Whether a module of this path gave other numbers than those of `output`.
 bool GivesAnother(const TracedRun& trace, const std::string& path, const Probe& output,
                   const std::vector<Probe>& outputs);
 

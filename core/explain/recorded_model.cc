@@ -176,6 +176,14 @@ void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOu
   outputs.erase(last, outputs.end());
 }
 
+// Throws InvalidArgument where a module called "logits" gave other numbers than those that "logits" means.
+void RefuseAnotherLogits(const TracedRun& trace, const Probe& probe, const std::vector<RecordedOutput>& given) {
+  if (!GivesAnother(trace, kLogits, probe, ProbesOf(given))) return;
+  throw InvalidArgument(absl::StrCat(kLogits, " is what ", FirstPositions({PositionOf(trace, probe.after_call)}),
+                                     " gives, and one of the model's modules, which returned another tensor: ",
+                                     "logits@0; name that or the operator"));
+}
+
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text) {
   const auto named = [](const std::vector<RecordedOutput>& outputs, const std::string& name) -> const RecordedOutput* {
@@ -198,6 +206,7 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
   if (whole && by_bare_name == nullptr) RequireOutput(given, text);
   try {
     const Probe probe = FindProbe(trace, text, ProbesOf(chosen), ProbesOf(given));
+    if (text == kLogits) RefuseAnotherLogits(trace, probe, given);
     const bool no_softmax = text == kLogits && SameTensor(probe, chosen[0].probe);
     if (!no_softmax) {
       const bool untold = IsUntold(trace, text);
@@ -210,8 +219,8 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
     }
   } catch (const Error& error) {
     if (error.code() != absl::StatusCode::kInvalidArgument) throw;
-    if (by_bare_name != nullptr) return *by_bare_name;
-    if (left_out) refuse_left_out();
+    if (by_bare_name != nullptr && !RunsModule(trace, text)) return *by_bare_name;
+    if (left_out && by_bare_name == nullptr) refuse_left_out();
     throw InvalidArgument(absl::StrCat(error.what(), "; the model's ",
                                        names.size() == 1 ? "output is " : "outputs are ", absl::StrJoin(names, ", ")));
   }

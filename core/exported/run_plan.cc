@@ -52,7 +52,10 @@ class PlanRun {
       RunStep(step);
       for (const ModuleResult& result : step.told) {
         const bool known = result.slot >= 0 && Slot(result.slot).isTensor();
-        TellModuleOutput(result.path, 0, known ? Slot(result.slot).toTensor() : at::Tensor());
+        const at::Tensor tensor = known ? Slot(result.slot).toTensor() : at::Tensor();
+        TellModuleOutput(result.path, 0, tensor);
+        // The only one that others read may be any of those that the module returned; told twice, it has no number.
+        if (known) TellModuleOutput(result.path, 1, tensor);
       }
       for (const int slot : step.dead) Slot(slot) = IValue();
     }

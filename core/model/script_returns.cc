@@ -105,6 +105,8 @@ void AddTold(jit::Block* block) {
     // the module returned its input.
     const bool known = IsWritten(*node) || node->output()->type()->isSubtypeOf(*c10::TensorType::get());
     jit::Value* returned = known ? node->output() : graph->insertConstant(c10::IValue());
+    // Of several tensors it has the only one that others use; told twice, that has no number.
+    if (known && !IsWritten(*node)) returned = graph->insertNode(graph->createTuple({returned, returned}))->output();
     jit::Node* told = graph->create(own, {node->input(0), returned}, 0);
     told->setSourceRange(node->sourceRange());
     graph->insertNode(told);

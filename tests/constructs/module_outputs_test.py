@@ -576,8 +576,89 @@ class ModuleOutputsTest(unittest.TestCase):
                     results = model.decompose(addend.Input(X, dims=1, baseline=0.25), probes=[name])
                     torch.testing.assert_close(results[1].value.torch(), want[module])
                     self.assertEqual(len(set(results.names)), 2)
-                scores = self.probed(model, "logits").value.torch()
-                torch.testing.assert_close(scores.softmax(-1), net(X))
+                with self.assertRaisesRegex(addend.InvalidArgument, r"logits is what aten::linear \(.*: logits@0"):
+                    self.probed(model, "logits")
+
+    def test_the_only_tensor_that_a_file_kept_has_no_number(self):
+        class Pair(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.one(x), self.other(x)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.pair, self.head = Pair(), nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.head(self.pair(x)[1])
+
+        net = Net().eval()
+        for door, model in self.models(net):
+            with self.subTest(door=door):
+                torch.testing.assert_close(self.probed(model, "pair").value.torch(), net.pair.other(X))
+                for number in (0, 1):
+                    if door == "traced file":
+                        with self.assertRaisesRegex(addend.InvalidArgument, "nobody told in which order pair returns"):
+                            self.probed(model, "pair:%d" % number)
+                    else:
+                        found = self.probed(model, "pair:%d" % number)
+                        torch.testing.assert_close(found.value.torch(), net.pair(X)[number])
+
+    def test_a_module_called_logits_that_gives_the_scores(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.logits = nn.Linear(4, 1)
+
+            def forward(self, x):
+                return self.logits(x).squeeze(-1).sigmoid()
+
+        net = Net().eval()
+        for door, model in self.told(net):
+            with self.subTest(door=door):
+                torch.testing.assert_close(self.probed(model, "logits").value.torch(), net.logits(X).squeeze(-1))
+
+    def test_an_output_has_not_the_name_of_a_module_that_is_called_twice(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return {"inner": self.inner(self.inner(x).tanh()).exp()}
+
+        net = Net().eval()
+        for name, selector in (("inner@0", net.inner(X)), ("output.inner", net(X)["inner"])):
+            torch.testing.assert_close(self.probed(addend.compile(net), name).value.torch(), selector)
+        with self.assertRaisesRegex(addend.InvalidArgument, r"name one: inner@0 .*the model's output is output\.inner"):
+            self.probed(addend.compile(net), "inner")
+
+    def test_what_a_split_takes_along_is_told(self):
+        """A module that gives back what it was given is not told from what goes around it; one with one reader is."""
+
+        class Net(nn.Module):
+            def __init__(self, inner, around):
+                super().__init__()
+                self.first, self.inner, self.head = nn.Linear(4, 4), inner, nn.Linear(4, 3)
+                self.around = around
+
+            def forward(self, x):
+                hidden = self.first(x)
+                given = self.head(self.inner(hidden))
+                return given + hidden[..., :3] if self.around else given
+
+        for inner, is_given in ((nn.Dropout(), True), (nn.Identity(), True), (nn.Flatten(2), True), (nn.ReLU(), False)):
+            for around in (True, False):
+                net = Net(inner, around).eval()
+                found = addend.compile(net).explain(
+                    X, inside=addend.Inside("inner", dims=2, baseline=0), targets=["0,0,0"]
+                )
+                told = [note for note in found.warnings if note.startswith("inner gives back what it was given")]
+                self.assertEqual(len(told), is_given and around, (inner, around, found.warnings))
 
     def test_a_tensor_of_an_operator_has_a_number(self):
         class Net(nn.Module):

@@ -124,9 +124,62 @@ def _of_another_libtorch() -> addend.Attribution:
     return model.explain(addend.Input(X, 1, baseline=0.0), targets=["0,0"])
 
 
+class Around(nn.Module):
+    """A module that gives back what it was given, which others read around it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.drop, self.second = nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 3)
+
+    def forward(self, x):
+        hidden = self.first(x)
+        return self.second(self.drop(hidden)) + hidden.tanh()
+
+
+class Within(nn.Module):
+    """A module that reads itself what it returns."""
+
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x):
+            given = self.layer(x)
+            return given, given.tanh()
+
+    def __init__(self):
+        super().__init__()
+        self.pair = Within.Pair()
+
+    def forward(self, x):
+        one, other = self.pair(x)
+        return one.sin() + other
+
+
+def _inside(model: nn.Module, selector: str) -> addend.Attribution:
+    inside = addend.Inside(selector, dims=1, baseline=0)
+    return addend.compile(model.eval()).explain(X, inside=inside, targets=["0,0"])
+
+
+def _by_parameters() -> addend.Attribution:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "exported.pt")
+        addend.compile(nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.GELU()))).record(X).export_torchscript(path)
+        context = addend.Context(overrides={"0": {"nonlinearity": "gradient"}})
+        source = addend.Input(X, 1, baseline=0.0)
+        return addend.load_model(path).explain(source, targets=["0,0"], context=context)
+
+
 _SAVED = "a gradient reads what an operator saved for it: "
 
 TABLE = [
+    LiveNoted("around", ("drop gives back what it was given, and nobody knows which of its readers have it from there: "
+                         "the parts begin at all of them, aten::linear",), True, lambda: _inside(Around(), "drop")),
+    LiveNoted("within", ("what pair:0 returned is also read within it: the parts begin there too, at aten::tanh",), True,
+              lambda: _inside(Within(), "pair:0")),
+    LiveNoted("by_parameters", ("the model does not tell which operators 0 runs; its policy is that of those which read its "
+                                "parameters",), True, _by_parameters),
     LiveNoted("uncompiled", ("torch.compile wraps the model, which ran as it is inside, uncompiled",), False,
               _uncompiled),
     LiveNoted("given_away", ("the model gave work to another thread, where no operator is seen",), True, _given_away),

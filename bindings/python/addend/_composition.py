@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 
 from . import _native
 from ._context import Context
-from ._dtype import DType, from_code, is_dtype
+from ._dtype import Device, DType, from_code, is_dtype
 from ._explanation import Explanation
 from ._autograd import Root, follow
 from ._handle import Handle
@@ -150,9 +150,9 @@ class Composition(Operators, Handle):
         return from_code(_native.composition_dtype(self._handle))
 
     @property
-    def device(self) -> str:
+    def device(self) -> Device:
         """``"cpu"``, ``"cuda:0"``."""
-        return _native.composition_device(self._handle)
+        return Device(_native.composition_device(self._handle))
 
     @property
     def components(self) -> Tensor:

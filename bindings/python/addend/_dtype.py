@@ -6,7 +6,8 @@ from typing import Any
 
 
 class DType(str, enum.Enum):
-    """The type of a tensor's elements. Members are text too: ``tensor.dtype == "float32"``."""
+    """The type of a tensor's elements. Members are text too: ``tensor.dtype == "float32"``. They equal PyTorch's, so that
+    models that compare dtypes do the same as with tensors."""
 
     uint8 = "uint8"
     int8 = "int8"
@@ -23,6 +24,45 @@ class DType(str, enum.Enum):
 
     def __str__(self) -> str:
         return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == (_name_in_torch(other) or other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def _name_in_torch(value: object) -> str:
+    """Of a dtype or device of PyTorch its name; "" of anything else."""
+    kind = type(value)
+    if kind.__module__ != "torch" or kind.__name__ not in ("dtype", "device"):
+        return ""
+    return str(value).rpartition(".")[2]
+
+
+class Device(str):
+    """Where a tensor is: ``"cpu"``, ``"cuda:0"``. It equals PyTorch's device of that name."""
+
+    @property
+    def type(self) -> str:
+        """``"cpu"``, ``"cuda"``."""
+        return self.partition(":")[0]
+
+    @property
+    def index(self) -> Any:  # type: ignore[override]
+        """The number of the device among those of its type; None where there is none."""
+        number = self.partition(":")[2]
+        return int(number) if number else None
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == (_name_in_torch(other) or other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
 
 
 # DLPack's type codes; see addend_dtype in the C interface.

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
-from ._dtype import DType, from_code, is_dtype, to_code
+from ._dtype import Device, DType, from_code, is_dtype, to_code
 from ._errors import InvalidArgument
 from ._handle import Handle
 from ._reads import untold
@@ -100,9 +100,9 @@ class Tensor(Handle):
         return from_code(_native.tensor_dtype(self._handle))
 
     @property
-    def device(self) -> str:
+    def device(self) -> Device:
         """``"cpu"``, ``"cuda:0"``."""
-        return _native.tensor_device(self._handle)
+        return Device(_native.tensor_device(self._handle))
 
     def to(self, dtype: Any = None, device: Optional[str] = None) -> "Tensor":
         """This tensor where it is contiguous and has that dtype and device, else a contiguous copy."""

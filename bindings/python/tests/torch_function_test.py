@@ -425,6 +425,18 @@ class GraphTest(unittest.TestCase):
                 given = torch.diag(X[0].double()), X[1].double()
                 self.assertTrue(torch.autograd.gradcheck(read, [tensor.requires_grad_() for tensor in given]))
 
+    def test_models_compare_dtypes_and_devices_as_of_tensors(self):
+        c, cpu = split(X), torch.device("cpu")
+        for own in (c, c.recovery):
+            self.assertTrue(own.dtype == torch.float32 and torch.float32 == own.dtype)
+            self.assertTrue(own.dtype != torch.float64 and own.dtype in (torch.float16, torch.float32))
+            self.assertTrue(own.dtype == X.dtype and own.dtype == np.dtype("float32") and own.dtype == "float32")
+            self.assertFalse(own.dtype == torch.int32 or own.dtype == torch.strided or own.dtype is None)
+            self.assertTrue(own.device == cpu and cpu == own.device and own.device == "cpu")
+            self.assertTrue(own.device != torch.device("cuda:0") and own.device != torch.device("meta"))
+            self.assertEqual((own.device.type, own.device.index), (cpu.type, cpu.index))
+        self.assertEqual(len({c.dtype, "float32"}), 1)
+
     def test_component(self):
         c = addend.Composition(torch.diag(X[0]), in_graph=True)
         torch.exp(c).component(2).torch().sum().backward()
