@@ -12,6 +12,7 @@ from ._dtype import Device, DType, from_code, is_dtype
 from ._explanation import Explanation
 from ._autograd import Root, follow
 from ._handle import Handle
+from ._notes import with_warnings
 from ._operators import Operators
 from ._part import Part, PartKind
 from ._target import Target, as_target
@@ -207,15 +208,26 @@ class Composition(Operators, Handle):
 
     @property
     def notes(self) -> List[str]:
-        """Where a model returned it, what a reader has to know of that run, as `Results.notes` has it."""
+        """What a reader has to know: where a model returned it, of that run, as `Results.notes` has it; else of a recovery
+        that is off. `print` shows the warnings among them."""
         self._handle
-        return [] if self._run is None else list(self._run.notes)
+        return list(self._known.notes) if self._known else []
 
     @property
     def warnings(self) -> List[str]:
         """The notes that say that numbers may not mean what a reader takes them for."""
         self._handle
-        return [] if self._run is None else list(self._run.warnings)
+        return list(self._known.warnings) if self._known else []
+
+    @property
+    def _known(self) -> Any:
+        """What has notes: the run of the model that returned it, else the explanation of the element that is off most."""
+        if self._run is not None:
+            return self._run
+        from ._worst_element import worst_element
+
+        target = worst_element(self.value, self.recovery)
+        return None if target is None else self._explained(target)
 
     def component(self, index: int) -> Tensor:
         """One component; negative indices count from the end."""
@@ -233,7 +245,12 @@ class Composition(Operators, Handle):
     def explain(self, target: Target = "top1") -> Explanation:
         """Explains one number of it: see `Results.explain`. Components have the names of the run that gave it, else
         their positions."""
-        return Explanation(_native.composition_explain(self._handle, as_target(target)), self.notes, self.warnings)
+        return self._explained(target)
+
+    def _explained(self, target: Target) -> Explanation:
+        run = self._run
+        told = ([], []) if run is None else (run.notes, run.warnings)
+        return Explanation(_native.composition_explain(self._handle, as_target(target)), *told)
 
     def grad(self, input: "Composition", cotangent: "Composition") -> "Composition":
         """The gradient of ``sum(cotangent * self)``, over components, reference and leftover, by the parts of `input`.
@@ -384,10 +401,12 @@ class Composition(Operators, Handle):
         if self.closed:
             return "Composition(closed)"
         if not self._roots or sys.modules.get("torch") is None:
-            return _native.composition_to_string(self._handle)
-        # In the same form, with what autograd would follow.
-        parts = [("composition %d" % index, part) for index, part in enumerate(self.components.torch())]
-        return "\n".join("%s:\n%r" % pair for pair in [*parts, ("residual", self.residual.torch())])
+            text = _native.composition_to_string(self._handle)
+        else:
+            # In the same form, with what autograd would follow.
+            parts = [("composition %d" % index, part) for index, part in enumerate(self.components.torch())]
+            text = "\n".join("%s:\n%r" % pair for pair in [*parts, ("residual", self.residual.torch())])
+        return "\n".join(with_warnings([text], self.warnings))
 
     def _repr_html_(self) -> str:
         shape = self.shape

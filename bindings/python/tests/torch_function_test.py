@@ -425,6 +425,25 @@ class GraphTest(unittest.TestCase):
                 given = torch.diag(X[0].double()), X[1].double()
                 self.assertTrue(torch.autograd.gradcheck(read, [tensor.requires_grad_() for tensor in given]))
 
+    def test_a_recovery_that_is_off_is_told(self):
+        """Whoever computed it: the parts are too large for float32 where a large mean is taken away late."""
+        x = 2000 + X * 5e-4
+        for mean, is_off in ((2000, True), (1000, False)):
+            c = (split(x) - mean) / 5e-4
+            gap = (c.value.torch() - c.recovery.torch()).abs() / c.value.torch().abs().amax(-1, keepdim=True)
+            self.assertEqual(gap.max().item() > 1e-3 or gap.isnan().any().item(), is_off)
+            told = [note for note in c.warnings if note.startswith("recovery is off: the parts of output at ")]
+            self.assertEqual(len(told), is_off, c.warnings)
+            if is_off:
+                row, column = divmod(gap.argmax().item(), 4)
+                self.assertIn("output at %d,%d " % (row, column), told[0])
+                self.assertIn("WARNING: " + told[0], repr(c))
+                self.assertEqual(c.notes, c.warnings)
+        scalar = split(X).sum()
+        empty = split(X)[:0]
+        for c in (split(X), split(X).tanh(), scalar, empty, split(torch.zeros(2, 3)), split(X).to("float64") * 2):
+            self.assertEqual((c.notes, c.warnings), ([], []))
+
     def test_models_compare_dtypes_and_devices_as_of_tensors(self):
         c, cpu = split(X), torch.device("cpu")
         for own in (c, c.recovery):
