@@ -94,11 +94,19 @@ bool CallsModule(const jit::Node& node) {
   return node.kind() == c10::prim::CallMethod && IsModule(node.input(0)->type()) && CallsForward(node);
 }
 
+// Whether AddTold() has seen a call already: modules of one class share their graphs.
+bool IsTold(const jit::Node& call) {
+  const jit::Node* next = call.next();
+  // What is told may be made first.
+  if (next->kind() == c10::prim::TupleConstruct || next->kind() == c10::prim::Constant) next = next->next();
+  return next->kind() == c10::Symbol::fromQualString(kModuleReturned);
+}
+
 void AddTold(jit::Block* block) {
   const auto own = c10::Symbol::fromQualString(kModuleReturned);
   for (jit::Node* node : block->nodes()) {
     for (jit::Block* inner : node->blocks()) AddTold(inner);
-    if (!CallsModule(*node) || node->next()->kind() == own) continue;
+    if (!CallsModule(*node) || IsTold(*node)) continue;
     const jit::WithInsertPoint behind(node->next());
     jit::Graph* graph = node->owningGraph();
     // A traced call of several tensors does not tell in which order they were returned, and one of none not whether

@@ -3,6 +3,7 @@
 The oracle is a forward hook of PyTorch. A name that means several tensors is an error that lists them.
 """
 
+import copy
 import os
 import re
 import tempfile
@@ -607,6 +608,25 @@ class ModuleOutputsTest(unittest.TestCase):
                     else:
                         found = self.probed(model, "pair:%d" % number)
                         torch.testing.assert_close(found.value.torch(), net.pair(X)[number])
+
+    def test_modules_of_one_class_are_told_once(self):
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.inner = nn.Linear(4, 4), nn.LSTM(4, 4, batch_first=True)
+
+            def forward(self, x):
+                return self.inner(self.layer(x).tanh())[0]
+
+        block = Block().eval()
+        traced = torch.jit.trace(block, X)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.script(nn.Sequential(traced, copy.deepcopy(traced))).save(path)
+            model = addend.load_model(path)
+        for name, want in (("0.layer", block.layer(X)), ("1.layer", block.layer(block(X))), ("1.inner", block(block(X)))):
+            with self.subTest(name):
+                torch.testing.assert_close(self.probed(model, name).value.torch(), want)
 
     def test_a_module_called_logits_that_gives_the_scores(self):
         class Net(nn.Module):
