@@ -514,7 +514,7 @@ std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const st
       const Operand& tensor = returned.tensors[k];
       if (!IsFloating(tensor)) continue;
       const Probe probe{returned.end - 1, tensor};
-      // What was told twice has no number of its own: a file tells so of the only tensor that it kept of several.
+      // A tensor that was told twice has no number: a file tells so of the only one that it kept of several.
       const auto known = std::find_if(leaving.begin(), leaving.end(),
                                       [&](const Leaving& other) { return SameTensor(other.probe, probe); });
       if (known != leaving.end()) {
@@ -736,7 +736,7 @@ ReadBeside ReadBesideModule(const TracedRun& trace, const std::string& selector,
     const bool reads = std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& other) {
       return in_its_memory(other) && other.version == tensor.version;
     });
-    // What gives views of it alone reads nothing itself.
+    // An operator that gives nothing but views of it reads none of its numbers.
     const bool views = std::all_of(call.outputs.begin(), call.outputs.end(), in_its_memory);
     const bool beside = found.given ? !is_within(call) : static_cast<int64_t>(c) < returned->end;
     if (reads && !views && beside) found.readers.push_back(call.position);

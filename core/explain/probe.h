@@ -27,7 +27,7 @@ bool IsUntold(const TracedRun& trace, const std::string& selector);
 // has no such tensor.
 std::vector<std::string> EachOf(const TracedRun& trace, const std::string& selector, const std::vector<Probe>& outputs);
 
-// What reads a tensor that a module returned in other ways than from that module.
+// The operators that read a tensor which a module returned, but do not have it from that module.
 struct ReadBeside {
   bool given = false;  // the module gives back what it was given, so that nobody knows who read it there
   std::vector<Position>

@@ -97,7 +97,7 @@ bool CallsModule(const jit::Node& node) {
 // Whether AddTold() has seen a call already: modules of one class share their graphs.
 bool IsTold(const jit::Node& call) {
   const jit::Node* next = call.next();
-  // What is told may be made first.
+  // A node that makes the value to be told may stand between both.
   if (next->kind() == c10::prim::TupleConstruct || next->kind() == c10::prim::Constant) next = next->next();
   return next->kind() == c10::Symbol::fromQualString(kModuleReturned);
 }
@@ -113,7 +113,7 @@ void AddTold(jit::Block* block) {
     // the module returned its input.
     const bool known = IsWritten(*node) || node->output()->type()->isSubtypeOf(*c10::TensorType::get());
     jit::Value* returned = known ? node->output() : graph->insertConstant(c10::IValue());
-    // Of several tensors it has the only one that others use; told twice, that has no number.
+    // A traced call has the only tensor that others use, of however many; told twice, it has no number.
     if (known && !IsWritten(*node)) returned = graph->insertNode(graph->createTuple({returned, returned}))->output();
     jit::Node* told = graph->create(own, {node->input(0), returned}, 0);
     told->setSourceRange(node->sourceRange());

@@ -82,7 +82,7 @@ ONLY_TRACED = {
 
 
 def leaves_of(value):
-    """What a function returns, one by one: tensors or compositions, and whatever else it returns."""
+    """The results of a function one by one: tensors or compositions, and whatever else it returns."""
     if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
         return [leaf for own in value for leaf in leaves_of(own)]
     return [value]

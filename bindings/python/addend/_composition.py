@@ -17,6 +17,7 @@ from ._operators import Operators
 from ._part import Part, PartKind
 from ._target import Target, as_target
 from ._tensor import Tensor, as_tensor
+from ._worst_element import worst_element
 
 _HTML_ELEMENTS = 4096
 _WRITABLE = (_native.COMPONENTS, _native.REFERENCE, _native.LEFTOVER, _native.RESIDUAL)
@@ -208,24 +209,23 @@ class Composition(Operators, Handle):
 
     @property
     def notes(self) -> List[str]:
-        """What a reader has to know: where a model returned it, of that run, as `Results.notes` has it; else of a recovery
-        that is off. `print` shows the warnings among them."""
+        """The sentences that a reader has to know: where a model returned it, those of that run, as `Results.notes` has
+        them; else one on a recovery that is off. `print` shows the warnings among them."""
         self._handle
-        return list(self._known.notes) if self._known else []
+        known = self._known()
+        return [] if known is None else list(known.notes)
 
     @property
     def warnings(self) -> List[str]:
         """The notes that say that numbers may not mean what a reader takes them for."""
         self._handle
-        return list(self._known.warnings) if self._known else []
+        known = self._known()
+        return [] if known is None else list(known.warnings)
 
-    @property
     def _known(self) -> Any:
-        """What has notes: the run of the model that returned it, else the explanation of the element that is off most."""
+        """The run of the model that returned it, else the explanation of the element that is off most: both have notes."""
         if self._run is not None:
             return self._run
-        from ._worst_element import worst_element
-
         target = worst_element(self.value, self.recovery)
         return None if target is None else self._explained(target)
 

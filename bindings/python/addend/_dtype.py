@@ -5,7 +5,19 @@ import functools
 from typing import Any
 
 
-class DType(str, enum.Enum):
+class _Name(str):
+    """A text that equals the dtype or device of PyTorch that is called so."""
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == (_name_in_torch(other) or other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+class DType(_Name, enum.Enum):
     """The type of a tensor's elements. Members are text too: ``tensor.dtype == "float32"``. They equal PyTorch's, so that
     models that compare dtypes do the same as with tensors."""
 
@@ -25,25 +37,17 @@ class DType(str, enum.Enum):
     def __str__(self) -> str:
         return self.value
 
-    def __eq__(self, other: object) -> bool:
-        return self.value == (_name_in_torch(other) or other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = str.__hash__
-
 
 def _name_in_torch(value: object) -> str:
-    """Of a dtype or device of PyTorch its name; "" of anything else."""
+    """The name of a dtype or device of PyTorch; "" of anything else."""
     kind = type(value)
     if kind.__module__ != "torch" or kind.__name__ not in ("dtype", "device"):
         return ""
     return str(value).rpartition(".")[2]
 
 
-class Device(str):
-    """Where a tensor is: ``"cpu"``, ``"cuda:0"``. It equals PyTorch's device of that name."""
+class Device(_Name):
+    """The device of a tensor: ``"cpu"``, ``"cuda:0"``. It equals PyTorch's device of that name."""
 
     @property
     def type(self) -> str:
@@ -55,14 +59,6 @@ class Device(str):
         """The number of the device among those of its type; None where there is none."""
         number = self.partition(":")[2]
         return int(number) if number else None
-
-    def __eq__(self, other: object) -> bool:
-        return str(self) == (_name_in_torch(other) or other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = str.__hash__
 
 
 # DLPack's type codes; see addend_dtype in the C interface.

@@ -1,4 +1,4 @@
-"""Where the parts of a composition miss its value most."""
+"""The element of a composition whose parts miss its value most."""
 
 import math
 from typing import Any, Optional, Sequence

@@ -98,7 +98,7 @@ final class Noted {
     return true;
   }
 
-  /** What is asked of a tensor inside the model, where there is one. */
+  /** The question, of a tensor inside the model where the case names one. */
   private Request explained() {
     return options.get("at") == null ? asked() : asked().at(JsonReader.text(options.get("at")));
   }
