@@ -38,7 +38,7 @@ def unittest(name, data = [], variables = {}, **kwargs):
     """
     package_test(
         name = name,
-        srcs = ["unittest.sh"],
+        srcs = ["//tests/packages:unittest.sh"],
         args = [PYTHON, "$(location //tools/bazel:unittest_runner.py)", "$(location %s.py)" % name] + [
             "'%s=$(locations %s)'" % (variable, variables[variable])
             for variable in sorted(variables)

@@ -1,5 +1,6 @@
 """The programs that write what packages say of themselves."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import documents
 import elf
 import platform_tag
 import provenance
+import wheel
 
 COMPONENTS = "tools/package/components.json"
 
@@ -63,6 +65,42 @@ class PlatformTagTest(unittest.TestCase):
         self.assertIsNone(soname)
         self.assertTrue(any(name.startswith("libc.so") for name in needed), needed)
         self.assertGreater(versions["GLIBC"], (2,))
+
+
+class WheelTest(unittest.TestCase):
+    SYMBOLS = "tools/package/python_symbols.txt"
+
+    def test_which_versions_of_pytorch_are_required(self):
+        for libraries, expected in [
+            (["a/libaddend.so.1", "a/libaddend_torch1.13.so"], "torch>=1.13,<1.14"),
+            (["libaddend_torch2.10.so", "libaddend_torch2.9.so", "_native.so"], "torch>=2.9,<2.11"),
+            (["libaddend_torch2.6.so", "libaddend_torch2.9.so", "libaddend_torch2.8.so"], "torch>=2.6,!=2.7.*,<2.10"),
+        ]:
+            torches = wheel.served_torches(libraries)
+            self.assertEqual(wheel.requires(torches, True).splitlines()[0], "Requires-Dist: " + expected)
+            self.assertIn('Requires-Dist: %s; extra == "live"' % expected, wheel.requires(torches, False).splitlines())
+
+    def test_a_wheel_of_the_stable_abi_serves_what_follows(self):
+        with unittest.mock.patch.object(elf, "undefined_symbols", lambda path: {"PyLong_FromLong", "_Py_NoneStruct", "memcpy"}):
+            pythons, required, tag = wheel.served_pythons(self.SYMBOLS, ["_native.so"])
+        self.assertEqual((pythons[0], required, tag), ("3.10", ">=3.10", "cp310-abi3"))
+
+    def test_what_the_oldest_python_lacks_ends_the_build(self):
+        # Both are of 3.13.
+        with unittest.mock.patch.object(elf, "undefined_symbols", lambda path: {"PyList_GetItemRef", "PyLong_AsInt", "PyList_New"}):
+            with self.assertRaisesRegex(SystemExit, "^_native.so takes PyList_GetItemRef, PyLong_AsInt from Python, which"):
+                wheel.served_pythons(self.SYMBOLS, ["_native.so"])
+
+    def test_symbols_are_read(self):
+        found = elf.undefined_symbols(os.path.realpath("/proc/self/exe"))
+        self.assertTrue({"memcpy", "strlen"} & found, sorted(found)[:20])
+
+    def test_the_list_holds_what_this_python_has(self):
+        with open(self.SYMBOLS, encoding="utf-8") as file:
+            names = [line.strip() for line in file if not line.startswith("#")]
+        self.assertEqual(names, sorted(set(names)))
+        missing = [name for name in names if not hasattr(ctypes.pythonapi, name)]
+        self.assertEqual(missing, [])
 
 
 class DocumentsTest(unittest.TestCase):

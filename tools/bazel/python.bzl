@@ -4,8 +4,8 @@ Bazel's own py_test starts whatever `python` is on PATH, which Debian does not h
 or SWIG are missing, the macros declare nothing, and the first one says so.
 """
 
-load("@libtorch//:info.bzl", LIBTORCH_VERSION = "VERSION")
-load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES")
+load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
+load("@local_swig//:info.bzl", "SWIG_VERSION")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "addend_cc_library")
 load("//tools/bazel:options.bzl", "MEANING_COPTS")
@@ -24,6 +24,18 @@ _MISSING = [
 ]
 
 HAVE_PYTHON = not _MISSING
+
+def _is_at_least(version, major, minor):
+    numbers = [int(number) for number in version.split(".")[:2]]
+    return numbers >= [major, minor]
+
+# CPython's stable ABI of 3.11, the first with buffers: what is compiled for it runs on each later version too. It runs
+# on 3.10 as well, which has the same struct and the same functions, though not yet as parts of that ABI; what we call
+# there is listed in tools/package/python_symbols.txt. Older headers do not know it.
+_LIMITED = ["-DPy_LIMITED_API=0x030B0000"] if HAVE_PYTHON and _is_at_least(PYTHON_VERSION, 3, 11) else []
+
+# Whether the native module is for that ABI. What older versions of SWIG write is for one version of CPython.
+STABLE_ABI = bool(_LIMITED) and _is_at_least(SWIG_VERSION, 4, 2)
 
 # Tests compare with what these compute.
 _MISSING_PACKAGES = [name for name in ["numpy", "torch"] if name not in PYTHON_PACKAGES]
@@ -52,7 +64,7 @@ def python_extension(name, srcs, hdrs, library):
         name = "helpers",
         srcs = srcs,
         hdrs = hdrs,
-        copts = include + ["-fvisibility=hidden"],
+        copts = include + _LIMITED + ["-fvisibility=hidden"],
         # Which breaks a typemap on purpose.
         visibility = ["//tests/conformance/meta:__pkg__"],
         deps = ["//c_api:header"],
@@ -73,7 +85,7 @@ def python_extension(name, srcs, hdrs, library):
         name = name,
         srcs = [":wrapper", library],
         # What SWIG generates has warnings of its own.
-        copts = MEANING_COPTS + include + ["-w", "-fvisibility=hidden"],
+        copts = MEANING_COPTS + include + (_LIMITED if STABLE_ABI else []) + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,
         visibility = ["//tools/gpu:__pkg__"],
@@ -243,12 +255,13 @@ def _python_wheel_impl(ctx):
     arguments.add("--out", out.path)
     arguments.add("--version-file", ctx.file._version)
     arguments.add("--readme", ctx.file.readme)
-    arguments.add("--torch", LIBTORCH_VERSION)
+    if STABLE_ABI:
+        arguments.add("--stable-abi", ctx.file._symbols)
     arguments.add_all("--provenance", provenance)
     arguments.add_all("--documents", ctx.files.documents)
     arguments.add_all("--libraries", ctx.files.libraries)
     arguments.add_all("--files", ctx.files.package)
-    inputs = [ctx.file._script, ctx.file._version, ctx.file.readme] + ctx.files._helpers + provenance
+    inputs = [ctx.file._script, ctx.file._symbols, ctx.file._version, ctx.file.readme] + ctx.files._helpers + provenance
     ctx.actions.run(
         executable = PYTHON,
         arguments = [arguments],
@@ -276,6 +289,7 @@ _python_wheel = rule(
         ),
         "_provenance": attr.label(default = "//tools/package:provenance"),
         "_script": attr.label(default = "//tools/package:wheel.py", allow_single_file = True),
+        "_symbols": attr.label(default = "//tools/package:python_symbols.txt", allow_single_file = True),
         "_version": attr.label(default = "//:VERSION", allow_single_file = True),
     },
 )

@@ -6,6 +6,7 @@ import subprocess
 
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 _SONAME = re.compile(r"\(SONAME\).*\[(.+)\]")
+_UNDEFINED = re.compile(r" UND (\S+)")
 _VERSION = re.compile(r"Name: ([A-Z]+)_([0-9]+(?:\.[0-9]+)*)\s")
 
 
@@ -29,3 +30,15 @@ def describe(path):
         parts = tuple(int(part) for part in number.split("."))
         versions[family] = max(versions.get(family, ()), parts)
     return soname.group(1) if soname else None, _NEEDED.findall(text), versions
+
+
+def undefined_symbols(path):
+    """The names that a shared library takes from others, without their versions."""
+    text = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", path],
+        check=True,
+        stdout=subprocess.PIPE,
+        universal_newlines=True,
+        env=dict(os.environ, LC_ALL="C"),
+    ).stdout
+    return {name.partition("@")[0] for name in _UNDEFINED.findall(text)}

@@ -17,7 +17,7 @@ _SYSTEM = {
 }
 # ... except those that the wheel of PyTorch brings, which such a wheel requires. A distribution's own have a version
 # in their names.
-_TORCH = {"libc10.so", "libc10_cuda.so", "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so"}
+_TORCH = {"libc10.so", "libtorch.so", "libtorch_cpu.so"}
 # glibc -> the newest libstdc++ (GLIBCXX) that a system with this glibc is sure to have.
 _LEVELS = {
     (2, 17): (3, 4, 19),

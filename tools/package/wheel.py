@@ -1,10 +1,11 @@
 """Writes a wheel.
 
-    wheel.py --out DIR --version-file VERSION --readme MD --torch VERSION --provenance JSON --documents FILE...
+    wheel.py --out DIR --version-file VERSION --readme MD [--stable-abi SYMBOLS] --provenance JSON --documents FILE...
         --libraries FILE... --files FILE...
 
 DIR gets addend-<version>-<tags>.whl, with tags that are true for this interpreter, this machine, and what the libraries
-need. Of each of the FILES, what follows the folder "package/" is its place in the wheel; of the libraries (as they are
+need. With --stable-abi the module of Python is compiled for CPython's stable ABI: the wheel is for every CPython from 3.10
+on, and SYMBOLS lists what the module may take from the interpreter. Of each of the FILES, what follows the folder "package/" is its place in the wheel; of the libraries (as they are
 packaged) each takes the place of the file of its name. The same files give the same bytes.
 """
 
@@ -13,10 +14,12 @@ import base64
 import hashlib
 import json
 import os
+import re
 import sys
 import sysconfig
 import zipfile
 
+import elf
 from platform_tag import platform_tag
 
 _METADATA = """Metadata-Version: 2.4
@@ -32,13 +35,15 @@ Classifier: Intended Audience :: Science/Research
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: C++
 Classifier: Programming Language :: Python :: 3
-Classifier: Programming Language :: Python :: {python}
-Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
+{pythons}Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
 Classifier: Typing :: Typed
-{urls}Requires-Python: =={python}.*
+{urls}Requires-Python: {requires_python}
 {requires}Description-Content-Type: text/markdown
 
 {readme}"""
+
+# The versions of CPython that the stable ABI serves and that the wheel was tried with; the first is the oldest.
+_STABLE_PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 _WHEEL = """Wheel-Version: 1.0
 Generator: addend
@@ -52,7 +57,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--version-file", required=True)
     parser.add_argument("--readme", required=True)
-    parser.add_argument("--torch", required=True, help="the version of LibTorch that the libraries are built for")
+    parser.add_argument("--stable-abi", help="the list of what a module for the stable ABI may take from the interpreter")
     parser.add_argument("--provenance", required=True)
     parser.add_argument("--documents", nargs="+", required=True)
     parser.add_argument("--libraries", nargs="+", required=True)
@@ -61,7 +66,8 @@ def main():
 
     version = read(arguments.version_file).decode().strip()
     platform, requires_torch = platform_tag(sysconfig.get_platform(), arguments.libraries)
-    tag = "%s-%s" % (interpreter_tag(), platform)
+    pythons, requires_python, interpreter = served_pythons(arguments.stable_abi, arguments.libraries)
+    tag = "%s-%s" % (interpreter, platform)
     info = "addend-%s.dist-info/" % version
     contents = package(arguments.files, arguments.libraries)
     for document in arguments.documents:
@@ -69,9 +75,10 @@ def main():
         contents[info + folder + os.path.basename(document)] = read(document)
     metadata = _METADATA.format(
         version=version,
-        python="%d.%d" % sys.version_info[:2],
+        pythons="".join("Classifier: Programming Language :: Python :: %s\n" % python for python in pythons),
+        requires_python=requires_python,
         urls=urls(json.loads(read(arguments.provenance).decode())),
-        requires=requires(arguments.torch, requires_torch),
+        requires=requires(served_torches(arguments.libraries), requires_torch),
         readme=read(arguments.readme).decode(),
     )
     contents[info + "METADATA"] = metadata.encode()
@@ -79,6 +86,28 @@ def main():
     record = "".join("%s,%s,%d\n" % (path, digest(data), len(data)) for path, data in sorted(contents.items()))
     contents[info + "RECORD"] = (record + info + "RECORD,,\n").encode()
     write(os.path.join(arguments.out, "addend-%s-%s.whl" % (version, tag)), contents)
+
+
+def served_pythons(stable_abi, libraries):
+    """(versions, what Requires-Python says, the tag of interpreter and ABI)."""
+    if not stable_abi:
+        own = "%d.%d" % sys.version_info[:2]
+        return [own], "==%s.*" % own, interpreter_tag()
+    allowed = {line for line in read(stable_abi).decode().splitlines() if not line.startswith("#")}
+    for library in libraries:
+        taken = {name for name in elf.undefined_symbols(library) if re.match("_?Py", name)}
+        if taken - allowed:
+            sys.exit(
+                "%s takes %s from Python, which %s does not name: without it on each CPython from %s on, the wheel is none of "
+                "the stable ABI" % (library, ", ".join(sorted(taken - allowed)), stable_abi, _STABLE_PYTHONS[0])
+            )
+    return _STABLE_PYTHONS, ">=" + _STABLE_PYTHONS[0], "cp%s-abi3" % _STABLE_PYTHONS[0].replace(".", "")
+
+
+def served_torches(libraries):
+    """The minor versions of PyTorch that the libraries serve, as pairs of numbers, oldest first."""
+    found = re.findall(r"libaddend_torch([0-9]+)\.([0-9]+)\.so", " ".join(map(os.path.basename, libraries)))
+    return sorted((int(major), int(minor)) for major, minor in found)
 
 
 def interpreter_tag():
@@ -106,9 +135,11 @@ def urls(provenance):
     return "Project-URL: Source, %s\n" % repository if repository else ""
 
 
-def requires(torch, required):
+def requires(torches, required):
     """PyTorch, for live models or, where its libraries are those that the wheel needs, always; NumPy for arrays."""
-    release = "torch==%s.*" % ".".join(torch.split(".")[:2])
+    (oldest, newest) = torches[0], torches[-1]
+    between = ["!=%d.%d.*" % (oldest[0], minor) for minor in range(oldest[1], newest[1]) if (oldest[0], minor) not in torches]
+    release = ",".join(["torch>=%d.%d" % oldest] + between + ["<%d.%d" % (newest[0], newest[1] + 1)])
     lines = ["Provides-Extra: live", 'Requires-Dist: %s; extra == "live"' % release]
     if required:
         lines = ["Requires-Dist: " + release]

@@ -5,6 +5,7 @@
 #include "bindings/python/native/error.h"
 #include "bindings/python/native/handle.h"
 #include "bindings/python/native/python_lock.h"
+#include "bindings/python/native/sequence.h"
 
 namespace {
 
@@ -44,30 +45,27 @@ int32_t ListenToSignals(void*, const char*, int64_t, int64_t) {
   return GoOn();
 }
 
-// Whether a line that the provider gave, (file, line, function, text, column, length), was taken.
-bool AddFrame(addend_frames* frames, PyObject* frame) {
+// Takes a line that the provider gave, (file, line, function, text, column, length), or sets an exception.
+void AddFrame(addend_frames* frames, PyObject* frame) {
   const char* file = nullptr;
   const char* function = nullptr;
   const char* text = nullptr;
   long long line = 0;
   long long column = 0;
   long long length = 0;
-  if (!PyArg_ParseTuple(frame, "sLssLL", &file, &line, &function, &text, &column, &length)) return false;
+  if (!PyArg_ParseTuple(frame, "sLssLL", &file, &line, &function, &text, &column, &length)) return;
   addend_status* const status = addend_frames_add(frames, file, line, function, text, column, length);
   if (status != nullptr) addend_python::SetException(status);
-  return status == nullptr;
 }
 
 int32_t Frames(void* payload, addend_frames* frames) {
   const PythonLock lock;
   PyObject* const given = PyObject_CallNoArgs(static_cast<PyObject*>(payload));
-  PyObject* const items = given == nullptr ? nullptr : PySequence_Fast(given, "expected source lines");
-  const Py_ssize_t size = items == nullptr ? 0 : PySequence_Fast_GET_SIZE(items);
-  for (Py_ssize_t k = 0; k < size && AddFrame(frames, PySequence_Fast_GET_ITEM(items, k)); ++k) {
-  }
-  Py_XDECREF(items);
+  const bool taken =
+      given != nullptr &&
+      addend_python::VisitItems(given, "expected source lines", [frames](PyObject* frame) { AddFrame(frames, frame); });
   Py_XDECREF(given);
-  if (!PyErr_Occurred()) return 0;
+  if (taken) return 0;
   addend_python::KeepCallbackException();
   return 1;
 }

@@ -25,7 +25,9 @@ bool GetHandle(PyObject* object, const char* type, Handle** out_handle) {
     return true;
   }
   if (!PyCapsule_IsValid(object, type)) {
-    PyErr_Format(PyExc_TypeError, "expected an %s, got %.100s", type, Py_TYPE(object)->tp_name);
+    PyObject* const name = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__");
+    if (name != nullptr) PyErr_Format(PyExc_TypeError, "expected an %s, got %S", type, name);
+    Py_XDECREF(name);
     return false;
   }
   *out_handle = static_cast<Handle*>(PyCapsule_GetPointer(object, type));

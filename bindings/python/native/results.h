@@ -25,7 +25,7 @@ inline PyObject* AddResult(PyObject* results, PyObject* value) {
       Py_DECREF(value);
       return nullptr;
     }
-    PyList_SET_ITEM(list, 0, results);
+    PyList_SetItem(list, 0, results);
     results = list;
   }
   const bool added = PyList_Append(results, value) == 0;

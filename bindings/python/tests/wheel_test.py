@@ -44,13 +44,25 @@ class WheelTest(unittest.TestCase):
         name, _, interpreter, abi, platform = os.path.basename(WHEEL)[: -len(".whl")].split("-", 4)
         self.assertEqual(name, "addend")
         suffix = sysconfig.get_config_var("SOABI")
-        self.assertEqual("cpython-" + abi[len("cp") :], suffix.rsplit("-", 3)[0])
-        self.assertEqual(interpreter, "cp%d%d" % sys.version_info[:2])
+        if abi == "abi3":
+            # Of the oldest that it serves; which symbols that one has is a matter of //tests/packages:programs_test.
+            self.assertEqual(interpreter, "cp310")
+            self.assertIn("\nRequires-Python: >=3.10\n", self.metadata())
+        else:
+            self.assertEqual("cpython-" + abi[len("cp") :], suffix.rsplit("-", 3)[0])
+            self.assertEqual(interpreter, "cp%d%d" % sys.version_info[:2])
+            self.assertIn("\nRequires-Python: ==%d.%d.*\n" % sys.version_info[:2], self.metadata())
+        self.assertIn("\nClassifier: Programming Language :: Python :: %d.%d\n" % sys.version_info[:2], self.metadata())
         machine = sysconfig.get_platform().split("-")[1]
         self.assertRegex(platform, "^(linux|manylinux_[0-9]+_[0-9]+)_%s$" % machine)
         with zipfile.ZipFile(WHEEL) as wheel:
             (said,) = [name for name in wheel.namelist() if name.endswith(".dist-info/WHEEL")]
             self.assertIn("\nTag: %s-%s-%s\n" % (interpreter, abi, platform), wheel.read(said).decode())
+
+    def metadata(self):
+        with zipfile.ZipFile(WHEEL) as wheel:
+            (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+            return wheel.read(name).decode()
 
     def test_record(self):
         with zipfile.ZipFile(WHEEL) as wheel:
