@@ -9,7 +9,7 @@ Looked for, in this order:
      here share one copy; the package is located without being imported;
   3. /usr/local and /usr.
 
-@libtorch//:info.bzl says what was chosen: VERSION, ORIGIN, CUDA, CXX11_ABI,
+@libtorch//:info.bzl says what was chosen: VERSION, ORIGIN, CXX11_ABI,
 CXX_STANDARD, LIBRARIES.
 """
 
@@ -169,7 +169,6 @@ def _examine(ctx, candidate):
     libc10 = find_library_file(ctx, [lib_dir], ["libc10.so"])
     if not libc10:
         return None, "%s/libc10.so is missing" % lib_dir
-    cuda = find_library_file(ctx, [lib_dir], ["libtorch_cuda.so"]) != None
     return struct(
         origin = candidate.origin,
         include = candidate.include,
@@ -179,7 +178,6 @@ def _examine(ctx, candidate):
         version = version,
         cxx11_abi = 1 if has_new_abi(ctx, libc10) else 0,
         cxx_standard = _cxx_standard(ctx, candidate.include),
-        cuda = cuda,
         per_operator_headers = ctx.path(candidate.include + "/ATen/ops").exists,
     ), None
 
@@ -213,16 +211,12 @@ def _link_options(torch):
     options = []
     if not torch.system_libraries:
         options += ["-L" + torch.lib_dir, "-Wl,-rpath," + torch.lib_dir]
-    options += ["-ltorch_cpu", "-ltorch", "-lc10"]
-    if torch.cuda:
-        # Nothing refers to these by name: they register their kernels when
-        # loaded, and a linker that drops "unneeded" libraries would lose them.
-        options += [
-            "-Wl,--push-state,--no-as-needed",
-            "-ltorch_cuda",
-            "-lc10_cuda",
-            "-Wl,--pop-state",
-        ]
+    options += ["-ltorch_cpu", "-lc10"]
+
+    # Nothing refers to the kernels of other devices by name: they register themselves when their library is loaded, which
+    # libtorch.so does where there is one. A linker that drops "unneeded" libraries would lose it. That nothing else is named
+    # lets one library serve LibTorchs with and without CUDA.
+    options += ["-Wl,--push-state,--no-as-needed", "-ltorch", "-Wl,--pop-state"]
     return options
 
 _BUILD = """
@@ -252,7 +246,6 @@ _INFO = """
 # The LibTorch that this workspace is built with.
 VERSION = {version}
 ORIGIN = {origin}
-CUDA = {cuda}
 CXX11_ABI = {cxx11_abi}
 # The option of the compiler, without "-std=".
 CXX_STANDARD = {cxx_standard}
@@ -286,7 +279,6 @@ def _libtorch_impl(ctx):
     ctx.file("info.bzl", _INFO.format(
         version = repr(_dots(torch.version)),
         origin = repr("%s: %s" % (torch.origin, torch.include)),
-        cuda = torch.cuda,
         cxx11_abi = torch.cxx11_abi,
         cxx_standard = repr(torch.cxx_standard),
         libraries = repr(torch.lib_dir),

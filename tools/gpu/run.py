@@ -101,7 +101,6 @@ def _torch(device):
         fail("no header files of LibTorch in %s" % folder)
     result["include"] = include
     result["lib"] = os.path.dirname(os.path.realpath(os.path.join(folder, "lib", "libtorch_cpu.so")))
-    result["cuda"] = os.path.exists(os.path.join(result["lib"], "libtorch_cuda.so"))
     result["per_operator"] = os.path.exists(os.path.join(include, "ATen", "ops"))
     return result
 
@@ -134,10 +133,9 @@ def _write_ninja(torch, standard):
         kit = json.load(file)
     common = kit["copts"] + ["-fPIC", "-I."] + _torch_options(torch) + ["-isystem", "include"]
     cxx = kit["cxxopts"]
-    link = ["-L" + torch["lib"], "-Wl,-rpath," + torch["lib"], "-ltorch_cpu", "-ltorch", "-lc10"]
-    if torch["cuda"]:
-        # Nothing refers to these by name: they register their kernels when loaded.
-        link += ["-Wl,--push-state,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--pop-state"]
+    link = ["-L" + torch["lib"], "-Wl,-rpath," + torch["lib"], "-ltorch_cpu", "-lc10"]
+    # Nothing refers to the kernels of the device by name: they register themselves when libtorch.so loads their library.
+    link += ["-Wl,--push-state,--no-as-needed", "-ltorch", "-Wl,--pop-state"]
     libraries = [os.path.join("lib", name) for name in kit["libraries"]]
     # RPATH, not RUNPATH: it holds for what these libraries need, too.
     link += ["-Wl,--disable-new-dtags", "-Wl,-rpath," + os.path.join(KIT, "lib"), "-Wl,--as-needed"] + libraries
