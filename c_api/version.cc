@@ -2,7 +2,6 @@
 #include "c_api/version.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 
 #include <set>
 
@@ -22,34 +21,23 @@ std::set<std::string> LoadedFiles() {
   return {loaded.paths, loaded.paths + loaded.count};
 }
 
-// "1.13" of "1.13.1".
-std::string MajorMinor(const std::string& version) {
-  const size_t dot = version.find('.');
-  return version.substr(0, dot == std::string::npos ? dot : version.find('.', dot + 1));
-}
-
 }  // namespace
 
-std::string VersionIn(const std::string& configuration) {
-  char version[64];
-  addend_version_in(configuration.c_str(), version, sizeof(version));
-  return version;
-}
-
-std::string LibTorchProblem(const std::string& built, const std::string& loaded, const std::set<std::string>& files) {
+std::string LibTorchProblem(const std::string& built, const std::string& loaded, const std::set<std::string>& files,
+                            bool other_is_allowed) {
   if (files.size() > 1) {
     return absl::StrCat("this process has loaded LibTorch more than once (", absl::StrJoin(files, ", "),
                         "); " ADDEND_LOAD_ONE_LIBTORCH);
   }
-  if (loaded.empty() || MajorMinor(built) == MajorMinor(loaded)) return "";
+  if (loaded.empty() || other_is_allowed || IsSameMinorVersion(built, loaded)) return "";
   return absl::StrCat("this copy of Addend was built for LibTorch ", built, ", but the process has loaded ", loaded,
                       files.empty() ? "" : absl::StrCat(" (", *files.begin(), ")"),
                       "; install the one for it, or build Addend with LIBTORCH_HOME set");
 }
 
 void RequireLibTorch() {
-  static const std::string& problem =
-      *new std::string(LibTorchProblem(LibTorchVersion(), VersionIn(at::show_config()), LoadedFiles()));
+  static const std::string& problem = *new std::string(LibTorchProblem(
+      LibTorchVersion(), RunningLibTorchVersion(), LoadedFiles(), addend_other_libtorch_is_allowed() != 0));
   if (!problem.empty()) throw FailedPrecondition(problem);
 }
 

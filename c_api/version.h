@@ -7,10 +7,10 @@
 
 namespace addend::c_api {
 
-// The version that LibTorch's description of its build names; empty where it does not.
-std::string VersionIn(const std::string& configuration);
 // What is wrong with a process that has loaded LibTorch `loaded` from `files`; empty where nothing is.
-std::string LibTorchProblem(const std::string& built, const std::string& loaded, const std::set<std::string>& files);
+// other_is_allowed: the user tries a LibTorch that this library was not built for; results have a note then.
+std::string LibTorchProblem(const std::string& built, const std::string& loaded, const std::set<std::string>& files,
+                            bool other_is_allowed);
 
 }  // namespace addend::c_api
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "c_api/testing.h"
+#include "third_party/torch/version.h"
 
 namespace addend::c_api {
 namespace {
@@ -23,14 +24,27 @@ TEST(VersionTest, IsReadFromTheDescriptionOfTheBuild) {
 }
 
 TEST(VersionTest, AnotherLibTorchIsNamed) {
-  EXPECT_EQ(LibTorchProblem("1.13.1", "1.13.0", {"/usr/lib/libtorch_cpu.so.1.13"}), "");
-  EXPECT_EQ(LibTorchProblem("1.13.1", "", {}), "");
+  EXPECT_EQ(LibTorchProblem("1.13.1", "1.13.0", {"/usr/lib/libtorch_cpu.so.1.13"}, false), "");
+  EXPECT_EQ(LibTorchProblem("1.13.1", "", {}, false), "");
   EXPECT_THAT(
-      LibTorchProblem("1.13.1", "2.1.0", {"/opt/torch/lib/libtorch_cpu.so"}),
+      LibTorchProblem("1.13.1", "2.1.0", {"/opt/torch/lib/libtorch_cpu.so"}, false),
       HasSubstr("built for LibTorch 1.13.1, but the process has loaded 2.1.0 (/opt/torch/lib/libtorch_cpu.so)"));
-  EXPECT_THAT(LibTorchProblem("1.13.1", "1.1.0", {}), HasSubstr("has loaded 1.1.0"));
-  EXPECT_THAT(LibTorchProblem("1.13.1", "1.13.1", {"/a/libtorch_cpu.so", "/b/libtorch_cpu.so"}),
+  EXPECT_THAT(LibTorchProblem("1.13.1", "1.1.0", {}, false), HasSubstr("has loaded 1.1.0"));
+  EXPECT_THAT(LibTorchProblem("1.13.1", "1.13.1", {"/a/libtorch_cpu.so", "/b/libtorch_cpu.so"}, false),
               HasSubstr("more than once (/a/libtorch_cpu.so, /b/libtorch_cpu.so)"));
+}
+
+TEST(VersionTest, AnotherLibTorchMayBeAllowedButNotTwo) {
+  EXPECT_EQ(LibTorchProblem("1.13.1", "2.1.0", {"/opt/torch/lib/libtorch_cpu.so"}, true), "");
+  EXPECT_THAT(LibTorchProblem("1.13.1", "1.13.1", {"/a/libtorch_cpu.so", "/b/libtorch_cpu.so"}, true),
+              HasSubstr("more than once"));
+}
+
+TEST(VersionTest, MinorVersionsAreCompared) {
+  EXPECT_TRUE(IsSameMinorVersion("2.7.1", "2.7.0+cpu"));
+  EXPECT_TRUE(IsSameMinorVersion("2.7", "2.7.1"));
+  EXPECT_FALSE(IsSameMinorVersion("2.1.0", "2.10.0"));
+  EXPECT_EQ(RunningLibTorchVersion().substr(0, 2), std::string(addend_libtorch_version()).substr(0, 2));
 }
 
 TEST(VersionTest, ThisProcessIsFine) {

@@ -8,6 +8,7 @@
 //   threads N     checks on N threads at once
 //   fork          checks in a child process
 //   copy FROM TO  copies a file
+//   allow         lets a LibTorch be tried that no implementation is for
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -122,6 +123,8 @@ int main(int argc, char** argv) {
       Threads(atoi(argv[++k]));
     else if (strcmp(argv[k], "fork") == 0)
       Fork();
+    else if (strcmp(argv[k], "allow") == 0)
+      setenv("ADDEND_ALLOW_OTHER_LIBTORCH", "1", 1);
     else if (strcmp(argv[k], "copy") == 0)
       Copy(argv[k + 1], argv[k + 2]), k += 2;
     else

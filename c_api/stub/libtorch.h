@@ -8,9 +8,15 @@
 // What to do where a process has two.
 #define ADDEND_LOAD_ONE_LIBTORCH "operators of the other copy cannot be seen, so load Addend with the one that it uses"
 
+// "1" in the environment: a LibTorch is tried for which there is no implementation.
+#define ADDEND_OTHER_VARIABLE "ADDEND_ALLOW_OTHER_LIBTORCH"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// Whether the user allows that.
+int addend_other_libtorch_is_allowed(void);
 
 // Files that are loaded under the name of one library; no more than two are kept, since two are too many already.
 struct addend_loaded {

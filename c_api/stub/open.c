@@ -54,6 +54,21 @@ static bool IsOf(const char* version, const char* major_minor) {
   return strncmp(version, major_minor, size) == 0 && (version[size] == 0 || version[size] == '.');
 }
 
+// Finds the implementation for the loaded LibTorch's version: the index, or the package's count where there is none.
+static size_t FindVersion(const struct addend_search* search) {
+  size_t k = 0;
+  while (k < search->package.count && !IsOf(search->version, search->package.versions[k])) ++k;
+  return k;
+}
+
+// The one that is tried where none is for the loaded version and the user allows it: the newest of those for an older
+// LibTorch, or else the oldest. The package's order is newest first.
+size_t addend_nearest_implementation(const struct addend_search* search) {
+  size_t k = 0;
+  while (k + 1 < search->package.count && strverscmp(search->package.versions[k], search->version) > 0) ++k;
+  return k;
+}
+
 // Whether the loader would take the loaded library for what the implementation needs, and load no second one.
 static bool Serves(const struct addend_loaded* loaded, const char* library, const char* implementation) {
   char name[256];
@@ -144,8 +159,10 @@ static void LoadSiblings(struct addend_search* search, const char* implementatio
 // Opens an implementation for the LibTorch that is loaded.
 static const struct addend_functions* OpenForLoaded(struct addend_search* search) {
   char path[PATH_MAX], other[PATH_MAX] = "";
+  size_t only = FindVersion(search);
+  if (only == search->package.count && addend_other_libtorch_is_allowed()) only = addend_nearest_implementation(search);
   for (size_t k = 0; k < search->package.count; ++k) {
-    if (search->version[0] != 0 && !IsOf(search->version, search->package.versions[k])) continue;
+    if (search->version[0] != 0 && k != only) continue;
     addend_implementation_path(&search->package, k, path);
     if (!Serves(&search->cpu, "libtorch_cpu", path) || !Serves(&search->c10, "libc10", path)) {
       strcpy(other, path);

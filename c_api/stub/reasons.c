@@ -26,6 +26,9 @@ void addend_say_nothing_serves(struct addend_search* search) {
   addend_text_add_versions(reason, &search->package);
   addend_text_add(reason, "; install the Addend for the loaded LibTorch, or let the process load LibTorch ");
   addend_text_add_versions(reason, &search->package);
+  if (search->version[0] == 0) return;
+  addend_text_add(reason, ", or set " ADDEND_OTHER_VARIABLE "=1 to try the implementation for %s, which is not tested here",
+                  search->package.versions[addend_nearest_implementation(search)]);
 }
 
 void addend_say_name_differs(struct addend_search* search, const char* implementation) {

@@ -19,6 +19,9 @@ struct addend_search {
   struct addend_text reason;
 };
 
+// The index of the implementation that ADDEND_OTHER_VARIABLE lets try.
+size_t addend_nearest_implementation(const struct addend_search* search);
+
 // Notes that a file or folder could not be loaded.
 void addend_add_failure(struct addend_search* search, const char* path, const char* what);
 

@@ -6,7 +6,7 @@ root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
-unset LD_LIBRARY_PATH ADDEND_LIBTORCH_PATH
+unset LD_LIBRARY_PATH ADDEND_LIBTORCH_PATH ADDEND_ALLOW_OTHER_LIBTORCH
 
 # libtorch FOLDER SONAME [VERSION]: a libtorch_cpu, which tells its version as LibTorch does, if it has one.
 libtorch() {
@@ -92,12 +92,23 @@ says "the same, loaded after the stub" '0 [2.10]' -- \
   stub "$work/all/libaddend.so.1" load "$work/official/libtorch_cpu.so" check
 says "another LibTorch is refused" \
   "9 this process has loaded LibTorch 2.10.0 ($work/official/libtorch_cpu.so), and Addend " \
-  " in $work/old serves LibTorch 1.13; install the Addend for the loaded LibTorch, or let the process load LibTorch 1.13[]" -- \
+  " in $work/old serves LibTorch 1.13; install the Addend for the loaded LibTorch, or let the process load LibTorch 1.13, or set ADDEND_ALLOW_OTHER_LIBTORCH=1 to try the implementation for 1.13, which is not tested here[]" -- \
   load "$work/official/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check check
 says "the same, loaded after the stub" "9 this process has loaded LibTorch 2.10.0 (" -- \
   stub "$work/old/libaddend.so.1" load "$work/official/libtorch_cpu.so" check
 says "all versions that would serve are named" "2.14.1 (" "serves LibTorch 2.10, 2.9 and 1.13;" -- \
   load "$work/newest/libtorch_cpu.so" stub "$work/all/libaddend.so.1" check
+libtorch between libtorch_cpu.so 2.9.9
+libtorch older libtorch_cpu.so 2.8.0
+package official 2.9 2.10
+says "what an implementation is not for is tried where the user allows it" '0 [2.10]' -- \
+  allow load "$work/newest/libtorch_cpu.so" stub "$work/official/libaddend.so.1" check
+says "the one for an older LibTorch is preferred" "to try the implementation for 2.10," -- \
+  load "$work/newest/libtorch_cpu.so" stub "$work/official/libaddend.so.1" check
+says "else the oldest is tried" '0 [2.9]' -- \
+  allow load "$work/older/libtorch_cpu.so" stub "$work/official/libaddend.so.1" check
+says "where one fits, nothing else is tried" '0 [2.9]' -- \
+  allow load "$work/between/libtorch_cpu.so" stub "$work/official/libaddend.so.1" check
 says "the same version under another name is refused" \
   "9 this process has loaded LibTorch 1.13.1 ($work/official1.13/libtorch_cpu.so), which is not the libtorch_cpu.so.0.0 that $work/old/libaddend_torch1.13.so needs" -- \
   load "$work/official1.13/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check

@@ -19,6 +19,7 @@
 #include "core/program/differentiation.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
+#include "third_party/torch/version.h"
 
 namespace addend {
 namespace {
@@ -43,6 +44,15 @@ std::vector<Position> PositionsOf(const TracedRun& trace, const std::vector<int6
   std::vector<Position> positions;
   for (const int64_t c : calls) positions.push_back(PositionOf(trace, c));
   return positions;
+}
+
+// Where the user lets a LibTorch be tried that this library was not built for: its classes may lie otherwise in memory,
+// and what comes of that need not look wrong.
+Note NoteOnLibTorch() {
+  const std::string& running = RunningLibTorchVersion();
+  return {!running.empty() && !IsSameMinorVersion(running, LibTorchVersion()),
+          absl::StrCat("LibTorch ", running, " computes, and this library is for LibTorch ", LibTorchVersion(),
+                       ": what the two make together was not tested")};
 }
 
 template <typename Predicate>
@@ -259,6 +269,7 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
       if (note.holds) notes.push_back(note.sentence);
     }
   };
+  add({NoteOnLibTorch()});
   add(NotesOnRules(linearization, sweep, auto_preset));
   add(NotesOnReference(trace));
   add(NotesOnSelectors(trace, linearization.policy));
