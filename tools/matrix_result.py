@@ -17,7 +17,26 @@ sys.dont_write_bytecode = True
 
 import count_tests  # noqa: E402, after the line above: the repository may be read only
 
-FOLDERS = ["core", "c_api", "bindings/python", "bindings/java", "bindings/csharp", "tests/conformance", "tests", "tools"]
+# A longer name stands before those that it begins with.
+FOLDERS = [
+    "core",
+    "c_api",
+    "bindings/python",
+    "bindings/java",
+    "bindings/csharp",
+    "tests/conformance:cpp",
+    "tests/conformance:c",
+    "tests/conformance:python",
+    "tests/conformance:java",
+    "tests/conformance:csharp",
+    "tests/conformance",
+    "tests/constructs",
+    "tests/exported",
+    "tests/opdb",
+    "tests/transformers",
+    "tests",
+    "tools",
+]
 
 
 def first_number(*command):
@@ -67,7 +86,7 @@ def main():
             targets[label] = targets.get(label, count_tests.NONE) + counts
     folders = {}
     for label, counts in targets.items():
-        folder = next((f for f in FOLDERS if label.startswith((f"//{f}/", f"//{f}:"))), "other")
+        folder = next((f for f in FOLDERS if label == f"//{f}" or label.startswith((f"//{f}/", f"//{f}:"))), "other")
         folders[folder] = folders.get(folder, count_tests.NONE) + counts
     result = {
         "release": options.release,

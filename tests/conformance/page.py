@@ -2,7 +2,7 @@
 
     page.py OUT RESULT...
 
-A result file is what `run.py --result FILE` writes, or tools/matrix. Nobody writes one by hand, nor the page.
+A result file is what `run.py --result FILE` writes. Nobody writes one by hand, nor the page.
 """
 
 import json
@@ -59,11 +59,11 @@ class Run:
         return "%s, %s, %s" % (_NAMES.get(self.language, self.language), self.version, self.device)
 
 
-def page(runs, releases):
+def page(runs):
     runs = sorted(runs, key=lambda run: run.key)
     if not runs:
         return _TEXT + _gpu(runs) + "## Runs\n\nNone has been recorded yet.\n"
-    return _TEXT + _gpu(runs) + _runs(runs) + _releases(releases) + _subjects(runs)
+    return _TEXT + _gpu(runs) + _runs(runs) + _subjects(runs)
 
 
 def _gpu(runs):
@@ -87,26 +87,6 @@ def _runs(runs):
         machine = "; ".join(filter(None, (run.head.get("processor"), run.head.get("GPU"), run.head.get("driver"))))
         cells = [index, _NAMES.get(run.language, run.language), run.version, run.device, how] + run.total + [run.date, machine]
         lines.append("| %s |" % " | ".join(map(str, cells)))
-    return "\n".join(lines) + "\n\n"
-
-
-def _releases(releases):
-    """What tools/matrix wrote: all tests of the repository, with what one release of Debian brings."""
-    if not releases:
-        return ""
-    lines = ["## Releases of Debian", ""]
-    lines.append("Tests of the repository with the LibTorch, compiler and Bazel of a release (`tools/matrix`), as cases passed of")
-    lines.append("cases run. An empty cell: not part of that run.")
-    lines.append("")
-    folders = sorted({folder for release in releases for folder in release["folders"]})
-    lines.append("| release | LibTorch | GCC | Bazel | Python | Java | .NET | date | %s |" % " | ".join("`%s`" % f for f in folders))
-    lines.append("|---" * (8 + len(folders)) + "|")
-    for release in sorted(releases, key=lambda release: (release["date"], release["release"], release["mode"])):
-        versions = [release["versions"].get(key) for key in ("libtorch", "gcc", "bazel", "python", "java", "dotnet")]
-        counts = [release["folders"].get(folder) for folder in folders]
-        cells = ["%s, %s" % (release["release"], release["mode"])] + versions + [release["date"]]
-        cells += ["%d of %d" % (c["passed"], c["passed"] + c["failed"]) if c else "" for c in counts]
-        lines.append("| %s |" % " | ".join("" if cell is None else str(cell) for cell in cells))
     return "\n".join(lines) + "\n\n"
 
 
@@ -150,14 +130,12 @@ def main():
         print("usage: page.py PAGE RESULT.json...", file=sys.stderr)
         return 2
     out, *paths = arguments
-    contents = []
+    runs = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            contents.append(json.load(file))
-    runs = [Run(content) for content in contents if "head" in content]
-    releases = [content for content in contents if "release" in content]
+            runs.append(Run(json.load(file)))
     with open(out, "w", encoding="utf-8") as file:
-        file.write(page(runs, releases))
+        file.write(page(runs))
     return 0
 
 
