@@ -36,7 +36,7 @@ TEST_F(CppTest, TheLibraryTellsItsVersionsAndItsOperators) {
   EXPECT_NO_THROW(CheckLibTorch());
   EXPECT_THROW(SetNumThreads(0), Error);
   const std::string config = ShowConfig();
-  EXPECT_THAT(config, HasSubstr("Addend " + Version() + "\n  interface: "));
+  EXPECT_THAT(config, HasSubstr("Addend " + Version() + "\n  interface: ABI "));
   EXPECT_THAT(config, HasSubstr(".so, for LibTorch " + LibTorchVersion() + "\nLibTorch "));
   EXPECT_THAT(config, HasSubstr("\n  library: "));
   EXPECT_THAT(config, Not(HasSubstr("refused")));

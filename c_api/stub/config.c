@@ -31,7 +31,7 @@ static void AddFile(struct addend_text* text, const char* name, const void* some
 static void AddRelease(struct addend_text* text) {
   char system[256];
   addend_system_text(system, sizeof(system));
-  addend_text_add(text, "Addend %s\n  interface: %d to %d\n  built from: %s\n  system: %s\n", addend_version(),
+  addend_text_add(text, "Addend %s\n  interface: ABI %d to %d\n  built from: %s\n  system: %s\n", addend_version(),
                   (int)addend_abi_min_version(), (int)addend_abi_version(), addend_provenance(), system);
   AddFile(text, "library", (const void*)addend_provenance);
 }

@@ -206,6 +206,7 @@ says "a refusal is no end here either" "  opened: none" "  opened: $work/last/li
   load "$work/debian/libtorch_cpu.so.0.0" stub "$work/last/libaddend.so.1" config \
   copy "$work/implementations/libaddend_torch1.13.so" "$work/last/libaddend_torch1.13.so" config
 ADDEND_LIBTORCH_PATH=$work/none
+export ADDEND_LIBTORCH_PATH
 says "the folder that a user names is told" "  ADDEND_LIBTORCH_PATH: $work/none" -- stub "$work/all/libaddend.so.1" config
 unset ADDEND_LIBTORCH_PATH
 
