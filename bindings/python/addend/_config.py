@@ -1,5 +1,6 @@
 """What people who report a problem paste."""
 
+import io
 import os
 import re
 import sys
@@ -30,7 +31,7 @@ def _imported(name: str) -> str:
 
 def print_config() -> None:
     """What ``python -m addend`` does."""
-    if hasattr(sys.stdout, "reconfigure"):
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     print(show_config())
 
