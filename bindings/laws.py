@@ -83,6 +83,7 @@ LAWS = [
         contexts_let_go_of_their_listeners
         another_thread_ends_runs
         codes_are_those_of_the_interface
+        tells_what_reports_of_problems_need
         detail_is_given_where_it_is_asked_for
     """),
     ("Programs", """

@@ -146,6 +146,12 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_check_libtorch(void) ADDEND_NO
  * in: folder (borrowed; NULL and "" for none).
  * errors: as addend_check_libtorch; also where there is no LibTorch in the folder. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_load_libtorch(const char* folder) ADDEND_NOEXCEPT;
+/* Returns what somebody who reports a problem pastes, as lines for people: the release and the sources that it was
+ * built from, the files of the library, the implementation that was opened or why there is none, the system, and
+ * LibTorch with its file, threads, instructions of the processor, devices and build. It opens the implementation as
+ * addend_check_libtorch does, and never fails: what cannot be opened is told. The lines and their order may change from
+ * release to release. Borrowed, for ever. */
+ADDEND_API const char* addend_show_config(void) ADDEND_NOEXCEPT;
 /* Returns 1 where the process has loaded a LibTorch, whoever did, and 0 where it has none. Opens nothing. */
 ADDEND_API int32_t addend_libtorch_is_loaded(void) ADDEND_NOEXCEPT;
 

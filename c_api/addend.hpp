@@ -74,6 +74,8 @@ inline void CheckLibTorch() { Check(addend_check_libtorch()); }
 // The same, with the LibTorch in `folder` where this process has loaded none.
 inline void LoadLibTorch(const std::string& folder) { Check(addend_load_libtorch(folder.c_str())); }
 inline bool LibTorchIsLoaded() { return addend_libtorch_is_loaded() != 0; }
+// What somebody who reports a problem pastes: releases, files, LibTorch, threads, devices. Never fails.
+inline std::string ShowConfig() { return addend_show_config(); }
 // How many threads LibTorch computes with, here and in everything else of this process.
 inline void SetNumThreads(int32_t num_threads) { Check(addend_set_num_threads(num_threads)); }
 

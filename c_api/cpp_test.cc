@@ -35,6 +35,11 @@ TEST_F(CppTest, TheLibraryTellsItsVersionsAndItsOperators) {
   EXPECT_THAT(LibTorchVersion(), MatchesRegex("[0-9]+[.][0-9]+.*"));
   EXPECT_NO_THROW(CheckLibTorch());
   EXPECT_THROW(SetNumThreads(0), Error);
+  const std::string config = ShowConfig();
+  EXPECT_THAT(config, HasSubstr("Addend " + Version() + "\n  interface: ABI "));
+  EXPECT_THAT(config, HasSubstr(".so, for LibTorch " + LibTorchVersion() + "\nLibTorch "));
+  EXPECT_THAT(config, HasSubstr("\n  library: "));
+  EXPECT_THAT(config, Not(HasSubstr("refused")));
   EXPECT_THAT(Operators(), Contains(Field(&Operator::name, "aten::softmax")));
   EXPECT_THAT(Operators(), Not(Contains(Field(&Operator::kind, ""))));
 }

@@ -17,6 +17,10 @@ TEST(OtherLibTorchTest, AddressesOfTensorsAreRefused) {
   ASSERT_EQ(refused.code, ADDEND_FAILED_PRECONDITION);
   EXPECT_THAT(refused.message, HasSubstr("foreign/libtorch_cpu.so"));
 
+  // The implementation is open and refuses: both are told, and what it computes with.
+  EXPECT_THAT(ShowConfig(), HasSubstr("\n  opened: "));
+  EXPECT_THAT(ShowConfig(), HasSubstr("\n  refused: " + refused.message + "\nLibTorch "));
+
   const at::Tensor ones = at::ones({2});
   addend_tensor* tensor = nullptr;
   const Outcome in(addend_tensor_from_libtorch(&ones, &tensor));

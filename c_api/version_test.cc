@@ -56,6 +56,9 @@ TEST(VersionTest, ThisProcessIsFine) {
   std::string release;
   std::ifstream("VERSION") >> release;
   EXPECT_EQ(addend_version(), release);
+  // Of the functions alone, which the stub puts its own lines before.
+  EXPECT_THAT(addend_show_config(), testing::StartsWith("LibTorch "));
+  EXPECT_EQ(addend_show_config(), addend_show_config());
   EXPECT_THAT(addend_libtorch_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }
 

@@ -4,6 +4,7 @@
 //   check         prints what addend_check_libtorch says
 //   from FOLDER   prints what addend_load_libtorch says of the folder
 //   loaded        prints what addend_libtorch_is_loaded says
+//   config        prints what addend_show_config says
 //   others        prints what functions without a status give, and what the implementation's own status says
 //   threads N     checks on N threads at once
 //   fork          checks in a child process
@@ -55,6 +56,14 @@ static void Say(addend_status* status) {
 }
 
 static void Check(void) { Say(STUB(addend_check_libtorch)()); }
+
+static void Config(void) {
+  const char* text = STUB(addend_show_config)();
+  printf("%s\n", text);
+  // The same text is kept once.
+  if (STUB(addend_show_config)() != text) printf("another text\n");
+  fflush(stdout);
+}
 
 static void Others(void) {
   addend_request* request = NULL;
@@ -117,6 +126,8 @@ int main(int argc, char** argv) {
       Say(STUB(addend_load_libtorch)(argv[++k]));
     else if (strcmp(argv[k], "loaded") == 0)
       printf("loaded: %d\n", (int)STUB(addend_libtorch_is_loaded)());
+    else if (strcmp(argv[k], "config") == 0)
+      Config();
     else if (strcmp(argv[k], "others") == 0)
       Others();
     else if (strcmp(argv[k], "threads") == 0)

@@ -16,12 +16,17 @@ int addend_test_use(void) { return addend_test_libtorch(); }
 
 static char own_status;
 
-static addend_status* Succeed(void) { return NULL; }
+#ifdef REFUSES
+static addend_status* Check(void) { return (addend_status*)&own_status; }
+#else
+static addend_status* Check(void) { return NULL; }
+#endif
 static addend_status* SucceedFrom(const char* folder) {
   (void)folder;
   return NULL;
 }
 static const char* Version(void) { return VERSION; }
+static const char* ShowConfig(void) { return "LibTorch " VERSION ".9\n  devices: those of the implementation"; }
 static addend_status* Fail(addend_request** out) {
   (void)out;
   return (addend_status*)&own_status;
@@ -35,9 +40,10 @@ static size_t Count(void) { return strlen(VERSION); }
 
 ADDEND_API const struct addend_implementation addend_implementation = {
     .digest = DIGEST,
-    .functions = {.addend_check_libtorch = Succeed,
+    .functions = {.addend_check_libtorch = Check,
                   .addend_load_libtorch = SucceedFrom,
                   .addend_libtorch_version = Version,
+                  .addend_show_config = ShowConfig,
                   .addend_request_create = Fail,
                   .addend_status_code = Code,
                   .addend_status_message = Message,

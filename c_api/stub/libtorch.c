@@ -95,3 +95,12 @@ void addend_version_of_loaded(const char* path, char* version, size_t size) {
   }
   dlclose(library);
 }
+
+int addend_cxx11_abi_of_loaded(const char* path) {
+  void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == NULL) return -1;
+  const bool is_new = dlsym(library, "_ZN2at11show_configB5cxx11Ev") != NULL;
+  const bool is_old = dlsym(library, "_ZN2at11show_configEv") != NULL;
+  dlclose(library);
+  return is_new == is_old ? -1 : is_new;
+}

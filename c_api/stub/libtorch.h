@@ -33,6 +33,10 @@ void addend_version_in(const char* configuration, char* version, size_t size);
 // Asks the loaded libtorch_cpu at `path` for its version; "" where it does not tell.
 void addend_version_of_loaded(const char* path, char* version, size_t size);
 
+// Finds which strings of libstdc++ the loaded libtorch_cpu at `path` has, as its _GLIBCXX_USE_CXX11_ABI: 1 or 0; -1
+// where that cannot be seen.
+int addend_cxx11_abi_of_loaded(const char* path);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 unset LD_LIBRARY_PATH ADDEND_LIBTORCH_PATH ADDEND_ALLOW_OTHER_LIBTORCH
 
-# libtorch FOLDER SONAME [VERSION]: a libtorch_cpu, which tells its version as LibTorch does, if it has one.
+# libtorch FOLDER SONAME [VERSION [OPTION]]: a libtorch_cpu, which tells its version as LibTorch does, if it has one.
 libtorch() {
   mkdir -p "$work/$1"
   {
@@ -16,7 +16,8 @@ libtorch() {
     echo 'extern "C" int addend_test_libtorch() { return 0; }'
     [ -z "${3:-}" ] || echo "namespace at { std::string show_config() { return \"PyTorch built with: TORCH_VERSION=$3, \"; } }"
   } >"$work/libtorch.cc"
-  c++ -shared -fPIC -Wl,-soname,"$2" "$work/libtorch.cc" -o "$work/$1/$2"
+  # shellcheck disable=SC2086
+  c++ -shared -fPIC ${4:-} -Wl,-soname,"$2" "$work/libtorch.cc" -o "$work/$1/$2"
 }
 
 # implementation FILE VERSION LIBTORCH [OPTION]: needs the library LIBTORCH, if one is named; - for none.
@@ -64,6 +65,15 @@ says() {
   echo "ok: $what"
 }
 
+# says_not TEXT: what was printed last does not hold it.
+says_not() {
+  if grep -qF -- "$1" "$work/printed"; then
+    echo "FAILED: $what: \"$1\" is in:" >&2
+    cat "$work/printed" >&2
+    failed=1
+  fi
+}
+
 stub=$1 include=$(dirname "$(dirname "$(dirname "$2")")")
 cc -Wall -I"$root" "$root/c_api/stub/caller.c" -o "$work/caller" -lpthread -ldl
 libtorch debian libtorch_cpu.so.0.0 1.13.1
@@ -71,6 +81,7 @@ libtorch official libtorch_cpu.so 2.10.0
 libtorch official1.13 libtorch_cpu.so 1.13.1
 libtorch silent libtorch_cpu.so
 libtorch newest libtorch_cpu.so 2.14.1
+libtorch strings libtorch_cpu.so 2.6.0 -D_GLIBCXX_USE_CXX11_ABI=0
 implementation implementations/libaddend_torch1.13.so 1.13 debian/libtorch_cpu.so.0.0
 implementation implementations/libaddend_torch2.10.so 2.10 official/libtorch_cpu.so
 implementation implementations/libaddend_torch2.9.so 2.9 official/libtorch_cpu.so
@@ -82,6 +93,9 @@ package none
 package mixed
 implementation mixed/libaddend_torch1.13.so 1.13 - '-DDIGEST="other"'
 package later
+package last
+package refusing
+implementation refusing/libaddend_torch1.13.so 1.13 debian/libtorch_cpu.so.0.0 -DREFUSES
 
 says "LibTorch that lies beside it is loaded" '0 [1.13]' -- stub "$work/alone/libaddend.so.1" check
 says "LibTorch that is loaded already is taken" '0 [1.13]' -- \
@@ -168,6 +182,43 @@ says "the folder of a program comes before that of the environment" '0 [1.13]' -
 ADDEND_LIBTORCH_PATH=$work/none
 says "a folder without LibTorch is named" "9 LibTorch cannot be loaded ($work/none: there is no libtorch_cpu.so)" -- \
   stub "$work/all/libaddend.so.1" check
+unset ADDEND_LIBTORCH_PATH
+
+# What issue reporters paste is told whatever is there.
+says "the files that were found and opened" "Addend $(sed -n 's/#define ADDEND_VERSION "\(.*\)"/\1/p' c_api/addend.h)" \
+  "  built from: " "  system: Linux " "  library: $work/all/libaddend.so.1" \
+  "  implementations: libaddend_torch2.10.so, libaddend_torch2.9.so, libaddend_torch1.13.so in $work/all" \
+  "  opened: $work/all/libaddend_torch2.10.so, for LibTorch 2.10" "LibTorch 2.10.9" "  devices: those of the implementation" -- \
+  load "$work/official/libtorch_cpu.so" stub "$work/all/libaddend.so.1" config
+says "the same after a call" "  opened: $work/all/libaddend_torch2.10.so, for LibTorch 2.10" -- \
+  load "$work/official/libtorch_cpu.so" stub "$work/all/libaddend.so.1" check config
+says "no implementation, and no LibTorch" "  implementations: none in $work/none" "  opened: none" \
+  "  refused: there is no libaddend_torch<version>.so in $work/none" "LibTorch is not loaded" -- \
+  stub "$work/none/libaddend.so.1" config
+says "LibTorch that is missing" "  refused: LibTorch cannot be loaded ($work/old/libaddend_torch1.13.so: " \
+  "LibTorch is not loaded" -- stub "$work/old/libaddend.so.1" config
+says "LibTorch that nothing serves" "  opened: none" \
+  "  refused: this process has loaded LibTorch 2.14.1 ($work/newest/libtorch_cpu.so), and Addend " "LibTorch 2.14.1" \
+  "  library: $work/newest/libtorch_cpu.so" "  C++ ABI: _GLIBCXX_USE_CXX11_ABI=1" -- \
+  load "$work/newest/libtorch_cpu.so" stub "$work/all/libaddend.so.1" config
+says "LibTorch with the old strings" "  opened: none" "LibTorch of a version that it does not tell" \
+  "  library: $work/strings/libtorch_cpu.so" "  C++ ABI: _GLIBCXX_USE_CXX11_ABI=0" -- \
+  load "$work/strings/libtorch_cpu.so" stub "$work/old/libaddend.so.1" config
+says "LibTorch without a version has no ABI either" "  opened: none" "LibTorch of a version that it does not tell" -- \
+  load "$work/silent/libtorch_cpu.so" stub "$work/old/libaddend.so.1" config
+says_not "  C++ ABI: "
+says "two LibTorchs" "  opened: none" "  refused: this process has loaded LibTorch more than once (" "LibTorch 1.13.1" \
+  "  library: $work/debian/libtorch_cpu.so.0.0" "LibTorch 2.10.0" "  library: $work/official/libtorch_cpu.so" -- \
+  load "$work/debian/libtorch_cpu.so.0.0" load "$work/official/libtorch_cpu.so" stub "$work/all/libaddend.so.1" config
+says "a refusal of the implementation" "  opened: $work/refusing/libaddend_torch1.13.so, for LibTorch 1.13" \
+  "  refused: of the implementation" "LibTorch 1.13.9" -- \
+  load "$work/debian/libtorch_cpu.so.0.0" stub "$work/refusing/libaddend.so.1" config
+says "a refusal is no end here either" "  opened: none" "  opened: $work/last/libaddend_torch1.13.so" -- \
+  load "$work/debian/libtorch_cpu.so.0.0" stub "$work/last/libaddend.so.1" config \
+  copy "$work/implementations/libaddend_torch1.13.so" "$work/last/libaddend_torch1.13.so" config
+ADDEND_LIBTORCH_PATH=$work/none
+export ADDEND_LIBTORCH_PATH
+says "the folder that a user names is told" "  ADDEND_LIBTORCH_PATH: $work/none" -- stub "$work/all/libaddend.so.1" config
 unset ADDEND_LIBTORCH_PATH
 
 # The stub itself needs the C library, and nothing else.

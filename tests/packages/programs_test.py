@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -163,6 +164,26 @@ class ProvenanceTest(unittest.TestCase):
         self.assertIn(("RepositoryCommit", "0123"), provenance.properties(facts))
         link = provenance.source_link(facts)["documents"]["/addend/*"]
         self.assertEqual(link, "https://raw.githubusercontent.com/o/r/0123/bindings/csharp/*")
+
+    def told(self, *arguments):
+        """What a library says that is built with the source of provenance.awk."""
+        command = ["awk", "-f", "tools/package/provenance.awk", *arguments]
+        source = subprocess.run(command, check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+        return re.search(r'\nconst char\* addend_provenance\(void\) { return "([^"\\\n]*)"; }\n$', source).group(1)
+
+    def test_libraries_know_it_too(self):
+        self.assertEqual(self.told("/dev/null"), "not stamped")
+        self.assertEqual(self.told("stamped=1", "/dev/null"), "no commit, or none that git knew")
+        with tempfile.TemporaryDirectory() as folder:
+            status = os.path.join(folder, "status")
+            for text, expected in [
+                (self.FACTS, "commit 0123 of 2026-01-02T03:04:05Z, https://github.com/o/r"),
+                ("BUILD_HOST a\nSTABLE_ADDEND_COMMIT 0123\n", "commit 0123"),
+                ('STABLE_ADDEND_REPOSITORY https://o.example/"\\r\n', "no commit, or none that git knew, https://o.example/r"),
+            ]:
+                with open(status, "w", encoding="utf-8") as file:
+                    file.write(text)
+                self.assertEqual(self.told("stamped=1", status), expected)
 
     def test_the_status_of_a_checkout(self):
         status = os.path.abspath("tools/package/status")

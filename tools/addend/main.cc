@@ -19,11 +19,10 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/policy_keys.h"
-#include "core/base/release.h"
 #include "core/base/text.h"
 #include "core/jobs/job_plan.h"
-#include "third_party/torch/version.h"
 #include "tools/addend/commands.h"
+#include "tools/addend/config.h"
 #include "tools/addend/files.h"
 #include "tools/addend/text.h"
 
@@ -680,7 +679,8 @@ int Run(int argc, char** argv) {
   OpsArguments ops_arguments;
   JobArguments job_arguments;
   app.get_formatter()->column_width(kOptionColumn);
-  app.set_version_flag("--version", std::string("addend ") + kRelease + " (LibTorch " + LibTorchVersion() + ")");
+  app.set_version_flag("--version", ConfigText,
+                       "Print versions, files, threads and devices, which\nreports of problems need, and exit");
   app.require_subcommand(1);
   app.footer(std::string("Example:\n  addend decompose model.pt --input row.npy --baseline mean.npy\n\n"
                          "addend decompose --help has more of them.\n") +

@@ -29,7 +29,11 @@ TEST_F(MainTest, OpsListsRulesWithTheirKinds) {
 }
 
 TEST_F(MainTest, HelpFitsATerminalAndWarns) {
-  EXPECT_THAT(Run({"--version"}).out, MatchesRegex("addend [0-9.]+ \\(LibTorch .*\\)\n"));
+  // The first line, and what an issue reporter pastes.
+  const std::string version = Run({"--version"}).out;
+  EXPECT_THAT(version, MatchesRegex("addend [0-9.]+ \\(LibTorch [0-9.]+\\)\n  built from: (.|\n)*\n"));
+  EXPECT_THAT(version, HasSubstr("\n  program: " + std::string(fs::canonical(kProgram)) + "\nLibTorch "));
+  EXPECT_THAT(version, HasSubstr("\n  devices: CPU"));
   for (const Arguments& arguments : {Arguments{"--help"},
                                      {"decompose", "--help"},
                                      {"attribute", "--help"},

@@ -14,6 +14,20 @@ public sealed class LibraryTests
     }
 
     [Fact]
+    public void Tells_what_reports_of_problems_need()
+    {
+        string[] lines = AddendLibrary.ShowConfig().Split('\n');
+        string Of(string start) => Assert.Single(lines, line => line.StartsWith(start, StringComparison.Ordinal))[start.Length..];
+        Assert.Equal("Addend " + AddendLibrary.Version, lines[0]);
+        string[] opened = Of("  opened: ").Split(", for LibTorch ");
+        Assert.Matches(@"/libaddend_torch[0-9.]+\.so$", opened[0]);
+        Assert.True(File.Exists(opened[0]), opened[0]);
+        Assert.Equal(AddendLibrary.LibTorchVersion, opened[1]);
+        Assert.Contains($".NET {Environment.Version}", lines);
+        Assert.StartsWith("CPU", Of("  devices: "), StringComparison.Ordinal);
+    }
+
+    [Fact]
     public void Tells_every_path_that_it_tried_and_why_it_did_not_serve()
     {
         string empty = Directory.CreateTempSubdirectory().FullName;

@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using Addend.Native;
 
 namespace Addend;
@@ -18,6 +19,38 @@ public static class AddendLibrary
     /// that.</summary>
     /// <exception cref="InvalidOperationException">It names both versions or both files.</exception>
     public static void CheckLibTorch() => AddendNative.addend_check_libtorch();
+
+    /// <summary>What reports of problems need: versions, files, LibTorch, threads and devices of this process, and the
+    /// runtime of .NET, as lines for people. It tells also what could not be loaded, and why. The lines and their order may
+    /// change from release to release.</summary>
+    /// <returns>The lines.</returns>
+    public static string ShowConfig()
+    {
+        string library;
+        try
+        {
+            library = Text.Static(AddendNative.addend_show_config());
+        }
+        catch (DllNotFoundException error)
+        {
+            library = Library.ConfigOfFailure ?? $"Addend {AssemblyVersion}\n  refused: {error.Message}";
+        }
+        var lines = new List<string>
+        {
+            library,
+            RuntimeInformation.FrameworkDescription,
+            $"  runtime: {RuntimeInformation.RuntimeIdentifier}, {RuntimeInformation.OSDescription}",
+            $"  assembly: {AssemblyVersion} in {Library.FolderOfThisAssembly()}",
+        };
+        // A wrapper of LibTorch that is there too has loaded the LibTorch that everybody gets.
+        lines.AddRange(AppDomain.CurrentDomain.GetAssemblies()
+            .Select(assembly => assembly.GetName())
+            .Where(name => name.Name == "TorchSharp")
+            .Select(name => $"  TorchSharp: {name.Version}"));
+        return string.Join('\n', lines);
+    }
+
+    private static string AssemblyVersion => typeof(AddendLibrary).Assembly.GetName().Version!.ToString(3);
 
     /// <summary>Says how many threads LibTorch computes with, here and in everything else of this process.</summary>
     /// <param name="count">How many.</param>

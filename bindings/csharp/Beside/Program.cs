@@ -11,5 +11,6 @@ try
 catch (DllNotFoundException error)
 {
     Console.WriteLine(error.Message);
+    Console.WriteLine(AddendLibrary.ShowConfig());
     return 0;
 }

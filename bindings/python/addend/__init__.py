@@ -23,6 +23,7 @@ from ._call import Operator, Using, call, operators, shapley, using
 from ._cancellation import Cancellation
 from ._code_tracing import CodeTracing, code_tracing
 from ._composition import Composition
+from ._config import show_config
 from ._context import Context
 from ._dtype import DType
 from ._errors import (
@@ -144,6 +145,7 @@ __all__ = [
     "scope",
     "set_num_threads",
     "shapley",
+    "show_config",
     "trace",
     "trace_module",
     "tracing",

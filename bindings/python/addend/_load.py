@@ -5,8 +5,10 @@ and PyTorch is installed, PyTorch brings its own and is imported first; without 
 """
 
 import importlib.util
+import sys
 
 from . import _native
+from ._config import is_program, print_config
 from ._errors import Error
 
 if not _native.libtorch_is_loaded() and importlib.util.find_spec("torch") is not None:
@@ -15,4 +17,7 @@ if not _native.libtorch_is_loaded() and importlib.util.find_spec("torch") is not
 try:
     _native.check_libtorch()
 except Error as error:
+    if is_program():
+        print_config()
+        sys.exit(1)
     raise ImportError(error.message) from error

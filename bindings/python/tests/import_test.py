@@ -1,6 +1,8 @@
 """One LibTorch in a process, whatever is imported first, none needed beside it, and no other one taken."""
 
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,14 @@ def run(program):
     """What a fresh interpreter prints."""
     return subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True
+    ).stdout.strip()
+
+
+def run_module(**environment):
+    """What `python -m addend` prints."""
+    return subprocess.run(
+        [sys.executable, "-m", "addend"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True,
+        env=dict(os.environ, **environment),
     ).stdout.strip()
 
 
@@ -53,6 +63,39 @@ except ImportError as error:
             program = "import sys\nsys.path.insert(0, %r)\nimport addend" % folder
             said = run(program).splitlines()[-1]
         self.assertTrue(said.startswith("ImportError: there is no libaddend_torch<version>.so in %s" % package), said)
+
+    def test_tells_what_reports_of_problems_need(self):
+        import addend
+
+        told = run("import addend\nprint(addend.show_config())" + MAPPED + "print(*files)")
+        *lines, number, mapped = told.splitlines()
+        self.assertEqual(number, "1")
+        first, second, third = re.split(r"\n(?=[A-Z])", "\n".join(lines))
+        self.assertEqual(first.splitlines()[0], "Addend " + addend.__version__)
+        folder = os.path.realpath(os.path.dirname(addend.__file__))
+        library = os.path.realpath(os.path.join(folder, "libaddend.so.1"))
+        self.assertIn("\n  library: %s\n" % library, first)
+        self.assertRegex(first, r"\n  built from: (not stamped|commit [0-9a-f]{40}|no commit)")
+        self.assertRegex(first, r"\n  opened: /.*/libaddend_torch[0-9.]+\.so, for LibTorch " + addend.libtorch_version)
+        self.assertRegex(second, r"^LibTorch [0-9]")
+        self.assertIn("\n  library: %s\n" % mapped, second)
+        self.assertRegex(second, r"\n  threads: [0-9]+ for operators.*\n(.*\n)*  devices: CPU")
+        self.assertTrue(third.startswith("Python " + sys.version.split()[0]), third)
+        if importlib.util.find_spec("torch") is not None:
+            import torch
+
+            self.assertIn("\n  torch: %s, %s" % (torch.__version__, torch.__file__), third)
+        else:
+            self.assertIn("\n  torch: not imported", third)
+        self.assertEqual(run_module().splitlines()[0], first.splitlines()[0])
+
+    def test_tells_it_where_the_import_fails(self):
+        foreign = os.path.realpath(os.environ["FOREIGN"])
+        told = run_module(LD_PRELOAD=foreign)
+        self.assertIn("\n  opened: none\n  refused: this process has loaded LibTorch 0.99.0 (%s)" % foreign, told)
+        self.assertIn("\nLibTorch 0.99.0\n  library: %s\n" % foreign, told)
+        self.assertIn("\nPython " + sys.version.split()[0], told)
+        self.assertNotIn("Traceback", told)
 
     def test_without_torch_and_numpy(self):
         program = """

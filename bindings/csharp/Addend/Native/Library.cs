@@ -33,6 +33,9 @@ internal static class Library
         return loaded;
     });
 
+    /// <summary>What people paste who report that LibTorch was refused; null where it was not.</summary>
+    internal static string? ConfigOfFailure { get; private set; }
+
     internal sealed record Loaded(IntPtr Core, IntPtr Wrapper);
 
     // The one moment before the first call of any of our P/Invokes that the runtime offers.
@@ -92,7 +95,7 @@ internal static class Library
     }
 
     [UnconditionalSuppressMessage("SingleFile", "IL3000", Justification = "Where the assembly is part of the program, that one's folder is taken.")]
-    private static string FolderOfThisAssembly() =>
+    internal static string FolderOfThisAssembly() =>
         Path.GetDirectoryName(typeof(Library).Assembly.Location) is { Length: > 0 } folder ? folder : AppContext.BaseDirectory;
 
     private static bool TryLoad(string? folder, string name, List<string> failures, out IntPtr library)
@@ -140,6 +143,8 @@ internal static class Library
         }
         if (status != IntPtr.Zero)
         {
+            var config = (delegate* unmanaged[Cdecl]<IntPtr>)NativeLibrary.GetExport(core, "addend_show_config");
+            ConfigOfFailure = Text.Static(config());
             string text = Text.Static(message(status));
             release(status);
             throw new DllNotFoundException(folder.Length == 0 ? text : $"{LibTorchProperty} = {folder}: {text}");

@@ -1,5 +1,6 @@
 package dev.addend;
 
+import java.security.CodeSource;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -35,6 +36,25 @@ public final class Addend {
    */
   public static void checkLibtorch() {
     AddendNative.addend_check_libtorch();
+  }
+
+  /**
+   * What reports of problems need: versions, files, LibTorch, threads and devices of this process, and the Java virtual
+   * machine. What could not be loaded is told too, and why. The lines and their order may change from release to
+   * release.
+   *
+   * @return lines for people
+   */
+  public static String showConfig() {
+    final CodeSource source = Addend.class.getProtectionDomain().getCodeSource();
+    return String.join(
+        "\n",
+        NativeLibrary.config(),
+        "Java " + System.getProperty("java.version"),
+        "  machine: " + System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version") + ", "
+            + System.getProperty("java.vm.vendor"),
+        "  home: " + System.getProperty("java.home"),
+        "  classes: " + (source == null ? "not known" : source.getLocation()));
   }
 
   /**

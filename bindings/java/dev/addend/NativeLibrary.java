@@ -26,6 +26,9 @@ final class NativeLibrary {
   /** In the jar's folder: a line with hash and name for each file that belongs there. */
   private static final String CONTENTS = "contents.txt";
 
+  /** What people paste who report that the library was not loaded; null where it was. */
+  private static volatile String configOfFailure;
+
   private final List<String> tried = new ArrayList<>();
   private final List<Throwable> failures = new ArrayList<>();
 
@@ -36,6 +39,35 @@ final class NativeLibrary {
    * process has loaded is told in the same way, before a second one is loaded beside it.
    */
   static void load() {
+    try {
+      tryToLoad();
+    } catch (UnsatisfiedLinkError e) {
+      if (configOfFailure == null) {
+        final String version = NativeLibrary.class.getPackage().getImplementationVersion();
+        configOfFailure = "Addend " + (version == null ? "for Java" : version) + "\n  refused: " + e.getMessage();
+      }
+      throw e;
+    }
+  }
+
+  /**
+   * What people paste who report a problem, where the library could be loaded and where it could not.
+   *
+   * @return lines, those of the library
+   */
+  static String config() {
+    try {
+      return AddendNative.addend_show_config();
+    } catch (LinkageError e) {
+      // The class of the native functions is never initialized again: what was told then holds for ever.
+      if (configOfFailure == null) {
+        throw e;
+      }
+      return configOfFailure;
+    }
+  }
+
+  private static void tryToLoad() {
     new NativeLibrary().search();
     final int needed = AddendNative.addend_compiled_abi_version();
     if (AddendNative.addend_abi_min_version() > needed || AddendNative.addend_abi_version() < needed) {
@@ -46,6 +78,7 @@ final class NativeLibrary {
     try {
       AddendNative.addend_load_libtorch(folder);
     } catch (AddendException e) {
+      configOfFailure = AddendNative.addend_show_config();
       final String said = folder.isEmpty() ? "" : "-D" + LIBTORCH + "=" + folder + ": ";
       throw (UnsatisfiedLinkError) new UnsatisfiedLinkError(said + e.getMessage()).initCause(e);
     }

@@ -181,7 +181,8 @@ class DistTest {
         "class Beside { public static void main(String[] a) {"
             + " System.load(a[0]);"
             + " try { dev.addend.Addend.version(); }"
-            + " catch (UnsatisfiedLinkError e) { System.out.print(e.getMessage()); } } }");
+            + " catch (UnsatisfiedLinkError e) { System.out.print(e.getMessage()); }"
+            + " System.out.print(\"\\n\" + dev.addend.Addend.showConfig()); } }");
     final Output output = run(
         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
         "-Daddend.cache.path=" + cache,
@@ -191,8 +192,18 @@ class DistTest {
         foreign.toString());
     assertEquals(0, output.exitCode, output.errors);
     assertTrue(
-        output.text.contains("this process has loaded LibTorch 0.99.0 (" + foreign.toRealPath() + "), and Addend "),
+        output.text.startsWith("this process has loaded LibTorch 0.99.0 (" + foreign.toRealPath() + "), and Addend "),
         output.text + output.errors);
+    for (String line : List.of(
+        "Addend ",
+        "  opened: none",
+        "  refused: this process has loaded LibTorch 0.99.0 (" + foreign.toRealPath() + "), and Addend ",
+        "LibTorch 0.99.0",
+        "  library: " + foreign.toRealPath(),
+        "Java ",
+        "  classes: file:" + JAR.toAbsolutePath())) {
+      assertTrue(output.text.contains("\n" + line), line + " is not in " + output.text);
+    }
   }
 
   @Test

@@ -10,6 +10,8 @@ import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.lang.ref.Reference;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
 class AddendTest {
@@ -18,6 +20,26 @@ class AddendTest {
     assertTrue(Addend.version().matches("\\d+\\.\\d+\\.\\d+"), Addend.version());
     assertTrue(Addend.libtorchVersion().matches("\\d+\\.\\d+.*"), Addend.libtorchVersion());
     Addend.checkLibtorch();
+  }
+
+  @Test
+  void tellsWhatReportsOfProblemsNeed() {
+    Addend.setNumThreads(1);
+    final String told = Addend.showConfig();
+    assertTrue(told.startsWith("Addend " + Addend.version() + "\n"), told);
+    assertTrue(told.contains(", for LibTorch " + Addend.libtorchVersion() + "\nLibTorch "), told);
+    assertTrue(told.contains("\n  threads: 1 for operators"), told);
+    assertTrue(told.contains("\nJava " + Runtime.version().feature()), told);
+    final Path opened = fileIn(told, "  opened: ");
+    assertTrue(opened.getFileName().toString().matches("libaddend_torch[0-9.]+\\.so"), told);
+    assertEquals(fileIn(told, "  library: ").getParent(), opened.getParent());
+  }
+
+  private static Path fileIn(String told, String start) {
+    final String line = told.lines().filter(candidate -> candidate.startsWith(start)).findFirst().orElseThrow();
+    final Path file = Path.of(line.substring(start.length()).split(", for ")[0]);
+    assertTrue(Files.isRegularFile(file), line);
+    return file;
   }
 
   @Test
