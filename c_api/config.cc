@@ -1,10 +1,8 @@
 // LibTorch as this process has it, in lines for those who report a problem. The stub writes what comes before.
-#include <ATen/Version.h>
-
 #include "c_api/addend.h"
 #include "c_api/stub/kept.h"
-#include "c_api/version.h"
 #include "core/audit/libtorch_config.h"
+#include "third_party/torch/version.h"
 
 namespace addend::c_api {
 
@@ -13,7 +11,7 @@ extern "C" {
 ADDEND_API const char* addend_show_config(void) noexcept {
   static addend_kept_texts texts = {};
   try {
-    const std::string version = VersionIn(at::show_config());
+    const std::string& version = RunningLibTorchVersion();
     return addend_keep(&texts,
                        LibTorchConfigText(version.empty() ? "of a version that it does not tell" : version).c_str());
   } catch (...) {

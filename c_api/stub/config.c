@@ -44,8 +44,11 @@ static void AddPackage(struct Config* config) {
     addend_text_add(text, "%slibaddend_torch%s.so", k == 0 ? "" : ", ", config->package.versions[k]);
   }
   addend_text_add(text, "%s in %s", config->package.count == 0 ? "none" : "", config->package.folder);
-  const char* folder = secure_getenv(ADDEND_PATH_VARIABLE);
-  if (folder != NULL) addend_text_add(text, "\n  " ADDEND_PATH_VARIABLE ": %s", folder);
+  static const char* const variables[] = {ADDEND_PATH_VARIABLE, ADDEND_OTHER_VARIABLE};
+  for (size_t k = 0; k < sizeof(variables) / sizeof(variables[0]); ++k) {
+    const char* value = secure_getenv(variables[k]);
+    if (value != NULL) addend_text_add(text, "\n  %s: %s", variables[k], value);
+  }
 }
 
 static void AddRefusal(struct addend_text* text, const char* message) {

@@ -115,6 +115,8 @@ says "all versions that would serve are named" "2.14.1 (" "serves LibTorch 2.10,
 libtorch between libtorch_cpu.so 2.9.9
 libtorch older libtorch_cpu.so 2.8.0
 package official 2.9 2.10
+says "which implementation was tried is told" "  ADDEND_ALLOW_OTHER_LIBTORCH: 1" "/libaddend_torch2.10.so, for LibTorch 2.10" -- \
+  allow load "$work/newest/libtorch_cpu.so" stub "$work/official/libaddend.so.1" config
 says "what an implementation is not for is tried where the user allows it" '0 [2.10]' -- \
   allow load "$work/newest/libtorch_cpu.so" stub "$work/official/libaddend.so.1" check
 says "the one for an older LibTorch is preferred" "to try the implementation for 2.10," -- \
