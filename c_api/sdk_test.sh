@@ -53,10 +53,10 @@ compiles() {
     >compiled.txt 2>&1
 }
 for abi in 0 1; do
-  compiles $abi || { cat compiled.txt >&2; fail "the header asks for a C++ ABI"; }
-  compiles $abi -DADDEND_LIBTORCH_CXX11_ABI=$abi || { cat compiled.txt >&2; fail "the header refuses the ABI of LibTorch"; }
+  compiles "$abi" || { cat compiled.txt >&2; fail "the header asks for a C++ ABI"; }
+  compiles "$abi" "-DADDEND_LIBTORCH_CXX11_ABI=$abi" || { cat compiled.txt >&2; fail "the header refuses the ABI of LibTorch"; }
   other=$((1 - abi))
-  compiles $abi -DADDEND_LIBTORCH_CXX11_ABI=$other && fail "a file with another C++ ABI than LibTorch is compiled"
+  compiles "$abi" "-DADDEND_LIBTORCH_CXX11_ABI=$other" && fail "a file with another C++ ABI than LibTorch is compiled"
   grep -q "LibTorch was built with _GLIBCXX_USE_CXX11_ABI=$other, and this file is compiled with _GLIBCXX_USE_CXX11_ABI=$abi" \
     compiled.txt || { cat compiled.txt >&2; fail "the compiler does not name both ABIs"; }
 done

@@ -34,7 +34,8 @@ cp -L "$here/cmake/CMakeLists.txt" "$here/cmake/explain.cc" project/
 configure() {
   folder=$1
   shift
-  cmake -S project -B "$folder" -DTorch_DIR="$torch" -DCMAKE_PREFIX_PATH="$work/addend" -DCMAKE_BUILD_TYPE=Release "$@" \
+  # Not Torch_DIR, and LibTorch's own folder first: its files look for further ones of LibTorch, also where the system's are.
+  cmake -S project -B "$folder" -DCMAKE_PREFIX_PATH="$libraries/..;$torch/..;$work/addend" -DCMAKE_BUILD_TYPE=Release "$@" \
     >"$folder.log" 2>&1
 }
 without=OFF
@@ -44,6 +45,10 @@ if [ -e "$libraries/libtorch_cuda.so" ] && ! command -v nvcc >/dev/null; then
   grep -q 'uses CUDA but I cannot find the CUDA' toolkit.log || { cat toolkit.log >&2; fail "another error than expected"; }
 fi
 configure build -DWITHOUT_CUDA_TOOLKIT=$without || { cat build.log >&2; fail "the project cannot be configured"; }
+for each in TORCH_LIBRARY:libtorch.so c10_LIBRARY:libc10.so; do
+  taken=$(sed -n "s/^${each%:*}:FILEPATH=//p" build/CMakeCache.txt)
+  [ "$(realpath "$taken")" = "$(realpath "$libraries/${each#*:}")" ] || fail "the project takes $taken, too"
+done
 cmake --build build >build.log 2>&1 || { cat build.log >&2; fail "the project does not build"; }
 
 models=$here/models/digits
