@@ -15,6 +15,19 @@
 #include "addend.h"
 #include "addend_ext.h"
 
+// The C++ ABI of the project's LibTorch, which find_package(Addend) finds out, beside that of the file that is compiled: a
+// program with both does not link, and the linker does not say why. Nothing in this header depends on it.
+#if defined(ADDEND_LIBTORCH_CXX11_ABI) && defined(_GLIBCXX_USE_CXX11_ABI)
+#define ADDEND_AS_TEXT_(number) #number
+#define ADDEND_AS_TEXT(number) ADDEND_AS_TEXT_(number)
+static_assert(ADDEND_LIBTORCH_CXX11_ABI == _GLIBCXX_USE_CXX11_ABI,
+              "the project's LibTorch was built with _GLIBCXX_USE_CXX11_ABI=" ADDEND_AS_TEXT(
+                  ADDEND_LIBTORCH_CXX11_ABI) ", and this file is compiled with "
+                                             "_GLIBCXX_USE_CXX11_ABI=" ADDEND_AS_TEXT(_GLIBCXX_USE_CXX11_ABI));
+#undef ADDEND_AS_TEXT
+#undef ADDEND_AS_TEXT_
+#endif
+
 namespace addend::api {
 
 // The exception for a status that is not OK.

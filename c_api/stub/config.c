@@ -75,11 +75,10 @@ static void AddLoaded(struct Config* config) {
   if (loaded->count == 0) addend_text_add(text, "\nLibTorch is not loaded");
   for (size_t k = 0; k < loaded->count; ++k) {
     char version[32];
-    addend_version_of_loaded(loaded->paths[k], version, sizeof(version));
+    const enum addend_cxx11_abi abi = addend_version_of_loaded(loaded->paths[k], version, sizeof(version));
     const char* told = version[0] == 0 ? "of a version that it does not tell" : version;
     addend_text_add(text, "\nLibTorch %s\n  library: %s", told, loaded->paths[k]);
-    const int cxx11 = addend_cxx11_abi_of_loaded(loaded->paths[k]);
-    if (cxx11 >= 0) addend_text_add(text, "\n  C++ ABI: _GLIBCXX_USE_CXX11_ABI=%d", cxx11);
+    if (abi != ADDEND_UNKNOWN_ABI) addend_text_add(text, "\n  C++ ABI: _GLIBCXX_USE_CXX11_ABI=%d", (int)abi);
   }
 }
 

@@ -1,7 +1,9 @@
+#define _GNU_SOURCE
 #include "c_api/stub/elf_names.h"
 
 #include <fcntl.h>
 #include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,13 +57,23 @@ static const ElfW(Dyn) * Dynamic(const struct Image* image, size_t* count) {
   return NULL;
 }
 
-static void VisitNames(const struct Image* image, addend_elf_visit visit, void* state) {
+// Where in the file all names lie, one behind the other.
+static size_t TextsOf(const struct Image* image, size_t* size) {
   size_t count = 0;
   const ElfW(Dyn)* entries = Dynamic(image, &count);
   size_t texts = image->size;
+  *size = 0;
   for (size_t k = 0; k < count; ++k) {
     if (entries[k].d_tag == DT_STRTAB) texts = OffsetOf(image, entries[k].d_un.d_ptr);
+    if (entries[k].d_tag == DT_STRSZ) *size = entries[k].d_un.d_val;
   }
+  return texts;
+}
+
+static void VisitNames(const struct Image* image, addend_elf_visit visit, void* state) {
+  size_t count = 0, size = 0;
+  const ElfW(Dyn)* entries = Dynamic(image, &count);
+  const size_t texts = TextsOf(image, &size);
   for (size_t k = 0; k < count; ++k) {
     if (entries[k].d_tag != DT_NEEDED && entries[k].d_tag != DT_SONAME) continue;
     const size_t at = texts + entries[k].d_un.d_val;
@@ -70,20 +82,39 @@ static void VisitNames(const struct Image* image, addend_elf_visit visit, void* 
   }
 }
 
-void addend_elf_names(const char* path, addend_elf_visit visit, void* state) {
+// The file at `path` in memory, until Unmap; empty where it cannot be read.
+static struct Image Map(const char* path) {
+  struct Image image = {NULL, 0};
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
+  if (file < 0) return image;
   struct stat status;
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-    const size_t size = (size_t)status.st_size;
-    void* data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (data != MAP_FAILED) {
-      const struct Image image = {data, size};
-      VisitNames(&image, visit, state);
-      munmap(data, size);
-    }
+    void* data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (data != MAP_FAILED) image = (struct Image){data, (size_t)status.st_size};
   }
   close(file);
+  return image;
+}
+
+static void Unmap(const struct Image* image) {
+  if (image->data != NULL) munmap((void*)(uintptr_t)image->data, image->size);
+}
+
+void addend_elf_names(const char* path, addend_elf_visit visit, void* state) {
+  const struct Image image = Map(path);
+  VisitNames(&image, visit, state);
+  Unmap(&image);
+}
+
+bool addend_elf_mentions(const char* path, const char* name) {
+  const struct Image image = Map(path);
+  size_t size = 0;
+  const size_t at = TextsOf(&image, &size);
+  const char* texts = At(&image, at, size);
+  // With the zero at its end: the linker lets a name begin inside a longer one.
+  const bool found = texts != NULL && memmem(texts, size, name, strlen(name) + 1) != NULL;
+  Unmap(&image);
+  return found;
 }
 
 struct Search {

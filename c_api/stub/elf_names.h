@@ -1,4 +1,5 @@
-// The names in a shared library's file, read without loading it: its own and those of the libraries that it needs.
+// The names in a shared library's file, read without loading it: its own, those of the libraries that it needs, and
+// those of symbols.
 #ifndef ADDEND_C_API_STUB_ELF_NAMES_H_
 #define ADDEND_C_API_STUB_ELF_NAMES_H_
 
@@ -19,5 +20,8 @@ bool addend_elf_needed(const char* path, const char* start, char* name, size_t s
 
 // Writes the name that the library at `path` has for others: that of its file, where it says none.
 void addend_elf_own_name(const char* path, char* name, size_t size);
+
+// Whether the library at `path` defines or needs a symbol called `name`.
+bool addend_elf_mentions(const char* path, const char* name);
 
 #endif  // ADDEND_C_API_STUB_ELF_NAMES_H_

@@ -10,6 +10,13 @@ int addend_test_use(void);
 int addend_test_use(void) { return addend_test_libtorch(); }
 #endif
 
+// A function of LibTorch with the C++ ABI that this one was built for.
+#ifdef SHOW_CONFIG
+extern void SHOW_CONFIG(void);
+void (*addend_test_show_config(void))(void);
+void (*addend_test_show_config(void))(void) { return SHOW_CONFIG; }
+#endif
+
 #ifndef DIGEST
 #define DIGEST ADDEND_FUNCTIONS_DIGEST
 #endif

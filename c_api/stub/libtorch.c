@@ -58,11 +58,20 @@ void addend_version_in(const char* configuration, char* version, size_t size) {
   version[length] = 0;
 }
 
-// A std::string of libstdc++ as it is returned: in memory that the caller provides, as a struct of this size is.
+// A std::string of libstdc++ as it is returned: in memory that the caller provides, as a struct of more than 16 bytes is.
+// The old one is its first member alone, and still returned so, because it has a destructor.
 struct String {
   char* data;
   size_t size;
   char rest[16];
+};
+
+// What lies before the characters of an old string. Copies share it: `more_owners` counts them, and is negative where
+// the only owner has given away a reference into the text.
+struct OldHeader {
+  size_t size;
+  size_t capacity;
+  int more_owners;  // the compiler pads it to a multiple of 8 bytes
 };
 
 // Gives memory of operator new back, as the process has that operator: it may have another one than libstdc++.
@@ -76,31 +85,40 @@ static void Delete(void* library, void* memory) {
   operator_delete(memory);
 }
 
-// The description is at::show_config(), which is there in every version. LibTorch with the old strings of libstdc++
-// has it under another name and does not tell.
-void addend_version_of_loaded(const char* path, char* version, size_t size) {
+// Each finds the version in a string, which is destroyed. Both kinds end with a zero.
+static void TakeNew(void* library, const struct String* text, char* version, size_t size) {
+  // Shorter texts are kept in the string itself, and no description.
+  if (text->size < sizeof(text->rest)) return;
+  addend_version_in(text->data, version, size);
+  Delete(library, text->data);
+}
+static void TakeOld(void* library, const struct String* text, char* version, size_t size) {
+  struct OldHeader* header = (struct OldHeader*)(void*)text->data - 1;
+  // All empty texts are one, which is not of operator new.
+  if (header->size == 0) return;
+  addend_version_in(text->data, version, size);
+  if (__atomic_fetch_sub(&header->more_owners, 1, __ATOMIC_ACQ_REL) <= 0) Delete(library, header);
+}
+
+// The description is at::show_config(), which is there in every version.
+enum addend_cxx11_abi addend_version_of_loaded(const char* path, char* version, size_t size) {
   version[0] = 0;
   void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == NULL) return;
-  void* symbol = dlsym(library, "_ZN2at11show_configB5cxx11Ev");
-  if (symbol != NULL) {
+  if (library == NULL) return ADDEND_UNKNOWN_ABI;
+  enum addend_cxx11_abi abi = ADDEND_NEW_ABI;
+  void* symbol = dlsym(library, ADDEND_NEW_SHOW_CONFIG);
+  if (symbol == NULL) {
+    abi = ADDEND_OLD_ABI;
+    symbol = dlsym(library, ADDEND_OLD_SHOW_CONFIG);
+  }
+  if (symbol == NULL) {
+    abi = ADDEND_UNKNOWN_ABI;
+  } else {
     struct String (*show_config)(void) = NULL;
     memcpy(&show_config, &symbol, sizeof(symbol));
     const struct String text = show_config();
-    // Shorter texts are kept in the string itself.
-    if (text.size >= sizeof(text.rest)) {
-      addend_version_in(text.data, version, size);
-      Delete(library, text.data);
-    }
+    (abi == ADDEND_NEW_ABI ? TakeNew : TakeOld)(library, &text, version, size);
   }
   dlclose(library);
-}
-
-int addend_cxx11_abi_of_loaded(const char* path) {
-  void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == NULL) return -1;
-  const bool is_new = dlsym(library, "_ZN2at11show_configB5cxx11Ev") != NULL;
-  const bool is_old = dlsym(library, "_ZN2at11show_configEv") != NULL;
-  dlclose(library);
-  return is_new == is_old ? -1 : is_new;
+  return abi;
 }

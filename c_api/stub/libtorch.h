@@ -30,12 +30,14 @@ void addend_find_loaded(const char* library, struct addend_loaded* loaded);
 // Finds the version "1.13.1" in LibTorch's description of its build; "" where there is none.
 void addend_version_in(const char* configuration, char* version, size_t size);
 
-// Asks the loaded libtorch_cpu at `path` for its version; "" where it does not tell.
-void addend_version_of_loaded(const char* path, char* version, size_t size);
+// The C++ ABI of LibTorch and of what is built for it, as _GLIBCXX_USE_CXX11_ABI says it: which strings its functions
+// take and give. It is told by the name of at::show_config(), which gives a string.
+enum addend_cxx11_abi { ADDEND_OLD_ABI = 0, ADDEND_NEW_ABI = 1, ADDEND_UNKNOWN_ABI = -1 };
+#define ADDEND_OLD_SHOW_CONFIG "_ZN2at11show_configEv"
+#define ADDEND_NEW_SHOW_CONFIG "_ZN2at11show_configB5cxx11Ev"
 
-// Finds which strings of libstdc++ the loaded libtorch_cpu at `path` has, as its _GLIBCXX_USE_CXX11_ABI: 1 or 0; -1
-// where that cannot be seen.
-int addend_cxx11_abi_of_loaded(const char* path);
+// Asks the loaded libtorch_cpu at `path` for its version, "" where it does not tell, and finds its ABI.
+enum addend_cxx11_abi addend_version_of_loaded(const char* path, char* version, size_t size);
 
 #ifdef __cplusplus
 }  // extern "C"

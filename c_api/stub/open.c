@@ -28,7 +28,7 @@ static void GiveBackSignalHandlers(void* library) {
 static const struct addend_functions* OpenFile(struct addend_search* search, const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
-    addend_add_failure(search, path, dlerror());
+    addend_add_loader_failure(search, path, dlerror());
     return NULL;
   }
   GiveBackSignalHandlers(library);
@@ -43,9 +43,11 @@ static const struct addend_functions* OpenFile(struct addend_search* search, con
 
 static void FindLibTorch(struct addend_search* search) {
   search->version[0] = 0;
+  search->abi = ADDEND_UNKNOWN_ABI;
   addend_find_loaded("libtorch_cpu", &search->cpu);
   addend_find_loaded("libc10", &search->c10);
-  if (search->cpu.count == 1) addend_version_of_loaded(search->cpu.paths[0], search->version, sizeof(search->version));
+  if (search->cpu.count != 1) return;
+  search->abi = addend_version_of_loaded(search->cpu.paths[0], search->version, sizeof(search->version));
 }
 
 // "1.13.1" is of "1.13", and so is "1.13".
@@ -75,6 +77,12 @@ static bool Serves(const struct addend_loaded* loaded, const char* library, cons
   if (loaded->count == 0 || !addend_elf_needed(implementation, library, name, sizeof(name))) return true;
   addend_elf_own_name(loaded->paths[0], name, sizeof(name));
   return addend_elf_needs(implementation, name);
+}
+
+// Whether an implementation calls functions of LibTorch by names that the loaded one does not have.
+static bool HasOtherAbi(const struct addend_search* search, const char* implementation) {
+  const enum addend_cxx11_abi abi = addend_implementation_abi(implementation);
+  return search->abi != ADDEND_UNKNOWN_ABI && abi != ADDEND_UNKNOWN_ABI && abi != search->abi;
 }
 
 static void FolderOf(const char* file, char* folder) {
@@ -158,12 +166,16 @@ static void LoadSiblings(struct addend_search* search, const char* implementatio
 
 // Opens an implementation for the LibTorch that is loaded.
 static const struct addend_functions* OpenForLoaded(struct addend_search* search) {
-  char path[PATH_MAX], other[PATH_MAX] = "";
+  char path[PATH_MAX], other[PATH_MAX] = "", other_abi[PATH_MAX] = "";
   size_t only = FindVersion(search);
   if (only == search->package.count && addend_other_libtorch_is_allowed()) only = addend_nearest_implementation(search);
   for (size_t k = 0; k < search->package.count; ++k) {
     if (search->version[0] != 0 && k != only) continue;
     addend_implementation_path(&search->package, k, path);
+    if (HasOtherAbi(search, path)) {
+      strcpy(other_abi, path);
+      continue;
+    }
     if (!Serves(&search->cpu, "libtorch_cpu", path) || !Serves(&search->c10, "libc10", path)) {
       strcpy(other, path);
       continue;
@@ -174,6 +186,8 @@ static const struct addend_functions* OpenForLoaded(struct addend_search* search
   }
   if (search->failures.size != 0) {
     addend_say_what_failed(search);
+  } else if (other_abi[0] != 0) {
+    addend_say_abi_differs(search, other_abi);
   } else if (other[0] != 0) {
     addend_say_name_differs(search, other);
   } else {

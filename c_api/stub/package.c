@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "c_api/stub/elf_names.h"
+
 static const char kStart[] = "libaddend_torch";
 static const char kEnd[] = ".so";
 
@@ -65,6 +67,11 @@ void addend_find_package(struct addend_package* package) {
 const char* addend_implementation_path(const struct addend_package* package, size_t index, char* path) {
   snprintf(path, PATH_MAX, "%.*s/%s%s%s", PATH_MAX - 64, package->folder, kStart, package->versions[index], kEnd);
   return path;
+}
+
+enum addend_cxx11_abi addend_implementation_abi(const char* path) {
+  if (addend_elf_mentions(path, ADDEND_NEW_SHOW_CONFIG)) return ADDEND_NEW_ABI;
+  return addend_elf_mentions(path, ADDEND_OLD_SHOW_CONFIG) ? ADDEND_OLD_ABI : ADDEND_UNKNOWN_ABI;
 }
 
 void addend_text_add_versions(struct addend_text* text, const struct addend_package* package) {

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "c_api/stub/libtorch.h"
 #include "c_api/stub/text.h"
 
 enum { ADDEND_MAX_IMPLEMENTATIONS = 16 };
@@ -21,6 +22,9 @@ void addend_find_package(struct addend_package* package);
 
 // The file of an implementation, written into `path` of PATH_MAX bytes.
 const char* addend_implementation_path(const struct addend_package* package, size_t index, char* path);
+
+// The C++ ABI of the LibTorch that an implementation was built for. Its file is read, not loaded.
+enum addend_cxx11_abi addend_implementation_abi(const char* path);
 
 // Appends "1.13" or "2.14 and 1.13".
 void addend_text_add_versions(struct addend_text* text, const struct addend_package* package);

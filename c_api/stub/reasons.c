@@ -9,6 +9,20 @@ void addend_add_failure(struct addend_search* search, const char* path, const ch
   addend_text_add(&search->failures, "%s%s: %s", search->failures.size == 0 ? "" : "; ", path, what);
 }
 
+static const char* AbiText(enum addend_cxx11_abi abi) {
+  if (abi == ADDEND_OLD_ABI) return "the old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0)";
+  return abi == ADDEND_NEW_ABI ? "the new C++ ABI (_GLIBCXX_USE_CXX11_ABI=1)" : "a C++ ABI that it does not tell";
+}
+
+void addend_add_loader_failure(struct addend_search* search, const char* implementation, const char* what) {
+  addend_add_failure(search, implementation, what);
+  const enum addend_cxx11_abi abi = addend_implementation_abi(implementation);
+  if (strstr(what, "undefined symbol: ") == NULL || abi == ADDEND_UNKNOWN_ABI) return;
+  addend_text_add(&search->failures,
+                  ": it was built for a LibTorch with %s, and the one that was found is of another version or has %s",
+                  AbiText(abi), AbiText(abi == ADDEND_OLD_ABI ? ADDEND_NEW_ABI : ADDEND_OLD_ABI));
+}
+
 static const char* LoadedPath(const struct addend_search* search) {
   return search->cpu.count != 0 ? search->cpu.paths[0] : search->c10.paths[0];
 }
@@ -40,6 +54,14 @@ void addend_say_name_differs(struct addend_search* search, const char* implement
       ", which is not the %s that %s needs; a second LibTorch beside it would end the process. Let the process "
       "load that one, or build Addend with LIBTORCH_HOME set to the loaded one",
       name, implementation);
+}
+
+void addend_say_abi_differs(struct addend_search* search, const char* implementation) {
+  SayWhatIsLoaded(search);
+  addend_text_add(&search->reason,
+                  " with %s, and %s was built for one with %s; let the process load such a LibTorch, or build Addend with "
+                  "LIBTORCH_HOME set to the loaded one",
+                  AbiText(search->abi), implementation, AbiText(addend_implementation_abi(implementation)));
 }
 
 // Finds "libabsl_hash.so.20220623" in "libaddend.so: libabsl_hash.so.20220623: cannot open shared object file": a library

@@ -15,6 +15,7 @@ struct addend_search {
   struct addend_loaded cpu;
   struct addend_loaded c10;
   char version[32];             // of the loaded LibTorch; "" where it does not tell
+  enum addend_cxx11_abi abi;    // of the loaded LibTorch
   struct addend_text failures;  // of the system's loader
   struct addend_text reason;
 };
@@ -25,6 +26,10 @@ size_t addend_nearest_implementation(const struct addend_search* search);
 // Notes that a file or folder could not be loaded.
 void addend_add_failure(struct addend_search* search, const char* path, const char* what);
 
+// Notes what the loader said of an implementation. Where that lacks a symbol, the file itself is there, and LibTorch
+// too.
+void addend_add_loader_failure(struct addend_search* search, const char* implementation, const char* what);
+
 // Each writes the reason: no implementation lies beside the stub,
 void addend_say_nothing_there(struct addend_search* search);
 // LibTorch is loaded twice,
@@ -33,6 +38,8 @@ void addend_say_loaded_twice(struct addend_search* search);
 void addend_say_nothing_serves(struct addend_search* search);
 // the loader would load a second LibTorch for the implementation,
 void addend_say_name_differs(struct addend_search* search, const char* implementation);
+// the implementation was built for the other C++ ABI,
+void addend_say_abi_differs(struct addend_search* search, const char* implementation);
 // or the loader failed.
 void addend_say_what_failed(struct addend_search* search);
 

@@ -8,11 +8,18 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 unset LD_LIBRARY_PATH ADDEND_LIBTORCH_PATH ADDEND_ALLOW_OTHER_LIBTORCH
 
-# libtorch FOLDER SONAME [VERSION [OPTION]]: a libtorch_cpu, which tells its version as LibTorch does, if it has one.
+# libtorch FOLDER SONAME [VERSION [OPTION]]: a libtorch_cpu, which tells its version as LibTorch does, if it has one. It
+# counts what operator new gave and nobody has deleted.
 libtorch() {
   mkdir -p "$work/$1"
   {
+    echo '#include <cstdlib>'
     echo '#include <string>'
+    echo 'static long live;'
+    echo 'void* operator new(std::size_t size) { return ++live, std::malloc(size); }'
+    echo 'void operator delete(void* memory) noexcept { live -= memory != nullptr, std::free(memory); }'
+    echo 'void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }'
+    echo 'extern "C" long addend_test_live() { return live; }'
     echo 'extern "C" int addend_test_libtorch() { return 0; }'
     [ -z "${3:-}" ] || echo "namespace at { std::string show_config() { return \"PyTorch built with: TORCH_VERSION=$3, \"; } }"
   } >"$work/libtorch.cc"
@@ -81,7 +88,8 @@ libtorch official libtorch_cpu.so 2.10.0
 libtorch official1.13 libtorch_cpu.so 1.13.1
 libtorch silent libtorch_cpu.so
 libtorch newest libtorch_cpu.so 2.14.1
-libtorch strings libtorch_cpu.so 2.6.0 -D_GLIBCXX_USE_CXX11_ABI=0
+libtorch new2.6 libtorch_cpu.so 2.6.0
+libtorch old2.6 libtorch_cpu.so 2.6.0 -D_GLIBCXX_USE_CXX11_ABI=0
 implementation implementations/libaddend_torch1.13.so 1.13 debian/libtorch_cpu.so.0.0
 implementation implementations/libaddend_torch2.10.so 2.10 official/libtorch_cpu.so
 implementation implementations/libaddend_torch2.9.so 2.9 official/libtorch_cpu.so
@@ -96,6 +104,11 @@ package later
 package last
 package refusing
 implementation refusing/libaddend_torch1.13.so 1.13 debian/libtorch_cpu.so.0.0 -DREFUSES
+calls_new="-DSHOW_CONFIG=_ZN2at11show_configB5cxx11Ev" calls_old="-DSHOW_CONFIG=_ZN2at11show_configEv"
+package of_new
+implementation of_new/libaddend_torch2.6.so 2.6 new2.6/libtorch_cpu.so "$calls_new"
+package of_old
+implementation of_old/libaddend_torch2.6.so 2.6 old2.6/libtorch_cpu.so "$calls_old"
 
 says "LibTorch that lies beside it is loaded" '0 [1.13]' -- stub "$work/alone/libaddend.so.1" check
 says "LibTorch that is loaded already is taken" '0 [1.13]' -- \
@@ -130,6 +143,42 @@ says "the same version under another name is refused" \
   load "$work/official1.13/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check
 says "LibTorch without a version is refused" "of a version that it does not tell ($work/silent/libtorch_cpu.so)" -- \
   load "$work/silent/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check
+
+# The strings of LibTorch up to 2.6 as pip installs it, which no program of today has by itself.
+says "LibTorch with the old C++ ABI tells its version" "9 this process has loaded LibTorch 2.6.0 (" 'live: 0' -- \
+  load "$work/old2.6/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check check live "$work/old2.6/libtorch_cpu.so"
+says "LibTorch with the new one leaves nothing either" "9 this process has loaded LibTorch 2.6.0 (" 'live: 0' -- \
+  load "$work/new2.6/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check check live "$work/new2.6/libtorch_cpu.so"
+for kind in old new; do
+  says "an implementation for the $kind C++ ABI is opened beside it" '0 [2.6]' -- \
+    load "$work/${kind}2.6/libtorch_cpu.so" stub "$work/of_$kind/libaddend.so.1" check
+done
+old="the old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0)" new="the new C++ ABI (_GLIBCXX_USE_CXX11_ABI=1)"
+says "an implementation for the new C++ ABI is refused beside the old one" \
+  "9 this process has loaded LibTorch 2.6.0 ($work/old2.6/libtorch_cpu.so) with $old, and $work/of_new/libaddend_torch2.6.so was built for one with $new; let" -- \
+  load "$work/old2.6/libtorch_cpu.so" stub "$work/of_new/libaddend.so.1" check
+says "an implementation for the old C++ ABI is refused beside the new one" \
+  "9 this process has loaded LibTorch 2.6.0 ($work/new2.6/libtorch_cpu.so) with $new, and $work/of_old/libaddend_torch2.6.so was built for one with $old; let" -- \
+  load "$work/new2.6/libtorch_cpu.so" stub "$work/of_old/libaddend.so.1" check
+for kind in old new; do
+  case $kind in
+    old) other=new built=$old found=$new ;;
+    new) other=old built=$new found=$old ;;
+  esac
+  cp "$work/${other}2.6/libtorch_cpu.so" "$work/of_$kind/"
+  says "so is one for the $kind C++ ABI beside the LibTorch that the loader finds" \
+    "undefined symbol: " ": it was built for a LibTorch with $built, and the one that was found is of another version or has $found)" -- \
+    stub "$work/of_$kind/libaddend.so.1" check
+  rm "$work/of_$kind/libtorch_cpu.so"
+done
+# A text that the library keeps: its old string has two owners while it is read, and is there once more afterwards.
+libtorch shared libtorch_cpu.so
+sed -i 's/^extern "C" int .*/&\nnamespace at { std::string show_config() { static const std::string text = "built with: TORCH_VERSION=2.6.0, "; return text; } }/' \
+  "$work/libtorch.cc"
+c++ -shared -fPIC -D_GLIBCXX_USE_CXX11_ABI=0 -Wl,-soname,libtorch_cpu.so "$work/libtorch.cc" -o "$work/shared/libtorch_cpu.so"
+says "a string that LibTorch keeps stays its own" "9 this process has loaded LibTorch 2.6.0 (" 'live: 1' -- \
+  load "$work/shared/libtorch_cpu.so" stub "$work/old/libaddend.so.1" check check check live "$work/shared/libtorch_cpu.so"
+
 says "two LibTorchs are refused" \
   "9 this process has loaded LibTorch more than once (" "$work/debian/libtorch_cpu.so.0.0" "$work/official/libtorch_cpu.so" -- \
   load "$work/debian/libtorch_cpu.so.0.0" load "$work/official/libtorch_cpu.so" stub "$work/all/libaddend.so.1" check
@@ -203,9 +252,9 @@ says "LibTorch that nothing serves" "  opened: none" \
   "  refused: this process has loaded LibTorch 2.14.1 ($work/newest/libtorch_cpu.so), and Addend " "LibTorch 2.14.1" \
   "  library: $work/newest/libtorch_cpu.so" "  C++ ABI: _GLIBCXX_USE_CXX11_ABI=1" -- \
   load "$work/newest/libtorch_cpu.so" stub "$work/all/libaddend.so.1" config
-says "LibTorch with the old strings" "  opened: none" "LibTorch of a version that it does not tell" \
-  "  library: $work/strings/libtorch_cpu.so" "  C++ ABI: _GLIBCXX_USE_CXX11_ABI=0" -- \
-  load "$work/strings/libtorch_cpu.so" stub "$work/old/libaddend.so.1" config
+says "LibTorch with the old strings" "  opened: none" "LibTorch 2.6.0" \
+  "  library: $work/old2.6/libtorch_cpu.so" "  C++ ABI: _GLIBCXX_USE_CXX11_ABI=0" -- \
+  load "$work/old2.6/libtorch_cpu.so" stub "$work/old/libaddend.so.1" config
 says "LibTorch without a version has no ABI either" "  opened: none" "LibTorch of a version that it does not tell" -- \
   load "$work/silent/libtorch_cpu.so" stub "$work/old/libaddend.so.1" config
 says_not "  C++ ABI: "
