@@ -35,7 +35,11 @@ class XmlResult(unittest.TextTestResult):
 
     def addError(self, test, error):
         super().addError(test, error)
-        self._say(self._owner(test), "error", self._exc_info_to_string(error, test))
+        # Not that of a test: the set-up of a class or module failed.
+        owner = self._case if isinstance(test, unittest.TestCase) else None
+        if owner is None:
+            owner = ElementTree.SubElement(self.suite, "testcase", classname="set-up", name=str(test))
+        self._say(owner, "error", self._exc_info_to_string(error, test))
 
     def addFailure(self, test, error):
         super().addFailure(test, error)
@@ -48,17 +52,11 @@ class XmlResult(unittest.TextTestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self._say(self._owner(test), "skipped", reason)
+        self._say(self._case, "skipped", reason)
 
     def addUnexpectedSuccess(self, test):
         super().addUnexpectedSuccess(test)
         self._say(self._case, "failure", "unexpected success")
-
-    def _owner(self, test):
-        """The element of a test; what is none is the set-up of a class or module."""
-        if isinstance(test, unittest.TestCase):
-            return self._case
-        return ElementTree.SubElement(self.suite, "testcase", classname="set-up", name=str(test))
 
     @staticmethod
     def _say(case, tag, text):

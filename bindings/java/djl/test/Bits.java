@@ -30,7 +30,7 @@ final class Bits {
     explain(Path.of(arguments[0], "digits"), 2, 3);
   }
 
-  private static void explain(Path folder, int... dims) {
+  private static void explain(Path folder, long... dims) {
     try (Model model = Model.load(folder.resolve("model.pt"));
         TensorFile file = TensorFile.read(folder.resolve("heldout.safetensors"));
         Tensor heldOut = file.tensor("input")) {

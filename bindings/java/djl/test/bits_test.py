@@ -46,14 +46,13 @@ def of_java(**environment):
     return version, lines
 
 
+@unittest.skipUnless(
+    torch.__version__.startswith("2.7."),
+    "Python's LibTorch is %s, DJL's 2.7: see tools/matrix pip-2.7.1" % torch.__version__)
+@unittest.skipUnless(os.path.exists(NEEDS), "there is no %s: see ADDEND_IMPLEMENTATIONS" % NEEDS)
 class BitsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if not torch.__version__.startswith("2.7."):
-            raise unittest.SkipTest(
-                "Python's LibTorch is %s, DJL's 2.7: see tools/matrix pip-2.7.1" % torch.__version__)
-        if not os.path.exists(NEEDS):
-            raise unittest.SkipTest("there is no %s: see ADDEND_IMPLEMENTATIONS" % NEEDS)
         cls.expected = of_python()
 
     def test_with_the_libtorch_of_djl(self):

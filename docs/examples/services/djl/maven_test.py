@@ -51,18 +51,10 @@ def dependencies(pom):
 
 
 class MavenTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        if not shutil.which("mvn"):
-            raise unittest.SkipTest("there is no mvn")
-        # Links: the archives of DJL are large. What Maven writes is new files.
-        subprocess.check_call(["cp", "-rs", os.environ["MAVEN_CACHE"] + "/.", REPOSITORY])
-        os.environ["DJL_CACHE_DIR"] = WORK + "/djl"
-        install("bindings/java/addend")
-        install("bindings/java/djl/addend-djl")
+    def setUp(self):
         # The sources of the project lie beside its folder.
-        cls.project = WORK + "/services/djl"
-        os.makedirs(cls.project)
+        self.project = WORK + "/services/djl"
+        os.makedirs(self.project, exist_ok=True)
         for name in ("ScoreService.java", "djl/DjlScoreService.java", "djl/pom.xml"):
             shutil.copyfile(HERE + name, WORK + "/services/" + name)
 
@@ -79,7 +71,13 @@ class MavenTest(unittest.TestCase):
             ("ai.djl.pytorch", "pytorch-engine"): tested["ai.djl.pytorch", "pytorch-engine"],
         })
 
+    @unittest.skipUnless(shutil.which("mvn"), "there is no mvn")
     def test_the_service_builds_and_runs(self):
+        # Links: the archives of DJL are large. What Maven writes is new files.
+        subprocess.check_call(["cp", "-rs", os.environ["MAVEN_CACHE"] + "/.", REPOSITORY])
+        os.environ["DJL_CACHE_DIR"] = WORK + "/djl"
+        install("bindings/java/addend")
+        install("bindings/java/djl/addend-djl")
         run("compile", folder=self.project)
         if not os.path.exists(NEEDS):
             self.skipTest("it builds; there is no %s to run it with: see ADDEND_IMPLEMENTATIONS" % NEEDS)

@@ -7,13 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import ai.djl.inference.Predictor;
-import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.repository.zoo.ZooModel;
 import ai.djl.translate.Batchifier;
 import ai.djl.translate.TranslateException;
-import ai.djl.translate.Translator;
-import ai.djl.translate.TranslatorContext;
 import dev.addend.Addend;
 import dev.addend.Concepts;
 import dev.addend.Contribution;
@@ -41,31 +38,6 @@ import org.junit.jupiter.api.Test;
 class ExplainingTranslatorTest extends Beside {
   private static final String CONCEPTS = "{\"format\": \"addend.concepts\", \"version\": 1, \"at_most\": 2, \"concepts\": ["
       + "{\"name\": \"Size\", \"components\": [\"c0\", \"c2\", \"c3\"], \"text\": \"{concept} speaks against it\"}]}";
-
-  /** Rows of numbers to logits. */
-  private static final class Logits implements Translator<float[], float[]> {
-    private final Batchifier batchifier;
-
-    Logits(Batchifier batchifier) {
-      this.batchifier = batchifier;
-    }
-
-    @Override
-    public Batchifier getBatchifier() {
-      return batchifier;
-    }
-
-    @Override
-    public NDList processInput(TranslatorContext context, float[] row) {
-      final NDArray array = context.getNDManager().create(row);
-      return new NDList(batchifier == null ? array.expandDims(0) : array);
-    }
-
-    @Override
-    public float[] processOutput(TranslatorContext context, NDList list) {
-      return list.singletonOrThrow().toFloatArray();
-    }
-  }
 
   private ZooModel<NDList, NDList> served;
   private Plan plan;
