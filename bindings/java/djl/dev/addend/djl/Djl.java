@@ -36,8 +36,9 @@ public final class Djl {
    * The tensor of an array: the same memory, strides and device, without a copy. What one side writes, the other reads.
    *
    * <p>An array that DJL made of numbers of Java does not own its memory, nor does any view of it: the array that was made
-   * first keeps the memory, until it or its manager is closed. So close the tensor, and whatever was made with it, before the
-   * array's manager: a {@link dev.addend.Plan} keeps its baseline, for example. {@link #copyToAddend} is for what stays longer.
+   * first keeps the memory, until it or its manager is closed, or it is given other numbers by {@code set(Buffer)}, which
+   * are on other memory. So close the tensor, and whatever was made with it, before that: a {@link dev.addend.Plan} keeps its
+   * baseline, for example. {@link #copyToAddend} is for what stays longer.
    *
    * @param array a dense array of DJL's PyTorch engine, which no other thread closes meanwhile
    * @return a new tensor

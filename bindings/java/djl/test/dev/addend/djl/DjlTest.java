@@ -53,19 +53,19 @@ class DjlTest extends Beside {
     final NDArray array = manager.create(new float[] {1, 2, 3, 4, 5, 6}, new Shape(2, 3));
     final Tensor tensor = Djl.toAddend(array);
     final Tensor turned = Djl.toAddend(array.transpose());
-    array.set(new float[] {6, 5, 4, 3, 2, 1});
-    assertArrayEquals(new float[] {6, 5, 4, 3, 2, 1}, tensor.toFloatArray());
+    array.muli(10);
+    assertArrayEquals(new float[] {10, 20, 30, 40, 50, 60}, tensor.toFloatArray());
     assertArrayEquals(new long[] {3, 2}, turned.shape());
-    assertArrayEquals(new float[] {6, 3, 5, 2, 4, 1}, turned.toFloatArray());
+    assertArrayEquals(new float[] {10, 40, 20, 50, 30, 60}, turned.toFloatArray());
 
     final FloatBuffer buffer = ByteBuffer.allocateDirect(8).order(ByteOrder.nativeOrder()).asFloatBuffer();
     final NDArray shared = Djl.toDjl(Tensor.wrap(buffer, 2), manager);
     buffer.put(1, 7);
     assertArrayEquals(new float[] {0, 7}, shared.toFloatArray());
     final NDArray again = Djl.toDjl(Djl.toAddend(shared), manager);
-    shared.set(new float[] {8, 9});
-    assertEquals(8, buffer.get(0));
-    assertArrayEquals(new float[] {8, 9}, again.toFloatArray());
+    shared.addi(1);
+    assertEquals(8, buffer.get(1));
+    assertArrayEquals(new float[] {1, 8}, again.toFloatArray());
   }
 
   @Test
@@ -92,7 +92,7 @@ class DjlTest extends Beside {
     try (NDManager inner = manager.newSubManager()) {
       final NDArray numbers = inner.create(new float[] {4, 5});
       copy = Djl.copyToAddend(numbers.reshape(2, 1));
-      numbers.set(new float[] {0, 0});
+      numbers.muli(0);
     }
     assertArrayEquals(new float[] {4, 5}, copy.toFloatArray());
   }
