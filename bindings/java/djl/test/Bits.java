@@ -9,6 +9,8 @@ import dev.addend.Results;
 import dev.addend.Target;
 import dev.addend.Tensor;
 import dev.addend.TensorFile;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -16,16 +18,21 @@ import java.util.List;
 
 /**
  * usage: Bits MODELS. Prints the bits of explanations of the example models, forward and backward: a line for each row, as
- * bits_test.py has them of Python. The first line says which LibTorch computes.
+ * bits_test.py has them of Python. The first line is the file of the LibTorch that computes.
  */
 final class Bits {
   private static final int ROWS = 20;
 
   private Bits() {}
 
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws IOException {
     Addend.setNumThreads(1);
-    System.out.println(Addend.libtorchVersion());
+    System.out.println(Files.readAllLines(Path.of("/proc/self/maps"))
+        .stream()
+        .filter(line -> line.contains("/libtorch_cpu."))
+        .map(line -> line.substring(line.indexOf('/')))
+        .findFirst()
+        .orElseThrow());
     explain(Path.of(arguments[0], "breast_cancer"), 1);
     explain(Path.of(arguments[0], "digits"), 2, 3);
   }

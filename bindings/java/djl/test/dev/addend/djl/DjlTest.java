@@ -186,7 +186,7 @@ class DjlTest extends Beside {
       }
       final long growth = resident() - settled;
       System.out.println("resident memory grew by " + growth / 1024 + " KiB in 8,000 calls");
-      assertTrue(growth < 16 << 20, "resident memory grew by " + growth + " bytes");
+      assertTrue(growth < 8 << 20, "resident memory grew by " + growth + " bytes");
     }
   }
 
