@@ -4,6 +4,7 @@ load("//third_party:repositories.bzl", "maybe")
 load("//third_party/absl:workspace.bzl", absl = "repo")
 load("//third_party/benchmark:workspace.bzl", benchmark = "repo")
 load("//third_party/cli11:workspace.bzl", cli11 = "repo")
+load("//third_party/djl:workspace.bzl", djl = "repo")
 load("//third_party/dotnet:workspace.bzl", dotnet = "repo")
 load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/implementations:workspace.bzl", implementations = "repo")
@@ -25,6 +26,7 @@ load("//third_party/zlib:workspace.bzl", zlib = "repo")
 INSTALLED = [
     benchmark,
     cli11,
+    djl,
     dotnet,
     gtest,
     implementations,

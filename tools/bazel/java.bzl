@@ -4,6 +4,7 @@ Bazel's own java_library compiles with tools that it downloads. These call the J
 they declare nothing. Their targets have JavaInfo, so a java_library of another workspace can depend on them.
 """
 
+load("@djl//:info.bzl", DJL = "HAVE_DJL")
 load("@junit//:info.bzl", "HAVE_JUNIT")
 load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
 load("@local_python//:info.bzl", "PYTHON")
@@ -17,6 +18,14 @@ JAVA_RELEASE = "11"
 
 # Python writes a part of the sources.
 HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG and PYTHON != ""
+
+# What only Addend's classes for DJL need.
+HAVE_DJL = HAVE_JAVA and DJL
+
+def say_if_djl_is_skipped():
+    """Says in one line why there is no addend-djl.jar."""
+    if HAVE_JAVA and not HAVE_DJL:
+        print("skipping addend-djl.jar, which needs DJL (tools/setup --djl fetches it)")
 
 def say_if_java_is_skipped():
     """Says in one line why a package has fewer targets than its BUILD file names."""
@@ -83,6 +92,29 @@ _java_library = rule(
         ),
     },
 )
+
+def _java_import_impl(ctx):
+    # A chain of archives, each of which brings the next: there is always one, so that nothing has to be merged.
+    info = None
+    for jar in reversed(ctx.files.jars):
+        info = JavaInfo(output_jar = jar, compile_jar = jar, deps = [info] if info else [])
+    return [DefaultInfo(files = depset(ctx.files.jars)), info]
+
+_java_import = rule(
+    implementation = _java_import_impl,
+    attrs = {"jars": attr.label_list(allow_files = [".jar"], mandatory = True)},
+)
+
+def addend_java_import(name, jars, **kwargs):
+    """Archives that are built elsewhere, for `deps`.
+
+    Args:
+      name: the target's name.
+      jars: the archives, at least one.
+      **kwargs: visibility, testonly, tags.
+    """
+    if HAVE_DJL:
+        _java_import(name = name, jars = jars, **kwargs)
 
 def addend_java_library(name, srcs, deps = [], jars = [], **kwargs):
     """A jar of classes, private unless `visibility` says otherwise.
@@ -250,21 +282,26 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
 
 _JAVADOC_TEST = """#!/bin/bash
 cd "$TEST_SRCDIR/{workspace}" || exit
-exec '{home}/bin/javadoc' --release {release} -quiet -Xdoclint:all -Werror -d "$TEST_TMPDIR/javadoc" {sources}
+exec '{home}/bin/javadoc' --release {release} -quiet -Xdoclint:all -Werror -d "$TEST_TMPDIR/javadoc" -classpath '{class_path}' {sources}
 """
 
 def _javadoc_test_impl(ctx):
+    jars = _class_path(ctx)
     return _run_script(ctx, _JAVADOC_TEST.format(
         workspace = ctx.workspace_name,
         home = JAVA_HOME,
         release = JAVA_RELEASE,
+        class_path = ":".join([jar.short_path for jar in jars.to_list()]),
         sources = " ".join([source.short_path for source in ctx.files.data]),
-    ), depset())
+    ), jars)
 
 _javadoc_test = rule(
     implementation = _javadoc_test_impl,
     test = True,
-    attrs = {"data": attr.label_list(allow_files = [".java"])},
+    attrs = {
+        "data": attr.label_list(allow_files = [".java"]),
+        "deps": attr.label_list(providers = [JavaInfo]),
+    },
 )
 
 def addend_javadoc_test(name, srcs, **kwargs):
@@ -273,7 +310,7 @@ def addend_javadoc_test(name, srcs, **kwargs):
     Args:
       name: the target's name.
       srcs: all sources of a library.
-      **kwargs: size, tags and the like.
+      **kwargs: deps, what the sources are compiled against; size, tags and the like.
     """
     if HAVE_JAVA:
         _javadoc_test(name = name, data = srcs, **kwargs)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pathlib
 import platform
+import re
 import subprocess
 import tempfile
 import zipfile
@@ -13,7 +14,7 @@ from xml.sax.saxutils import escape
 # Archives are the same whenever they are built.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MANIFEST = """Manifest-Version: 1.0
-Automatic-Module-Name: dev.addend
+Automatic-Module-Name: %s
 Implementation-Title: Addend
 Implementation-Version: %s
 Bundle-License: Apache-2.0
@@ -29,8 +30,10 @@ Implementation-Version: %s
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--classes", required=True, help="a jar")
-    parser.add_argument("--native", nargs="+", required=True, help="libraries")
-    parser.add_argument("--sources", nargs="+", required=True, help="of the package dev.addend")
+    parser.add_argument("--class-path", nargs="*", default=[], help="archives that the classes are compiled against")
+    parser.add_argument("--native", nargs="*", default=[], help="libraries")
+    parser.add_argument("--services", nargs="*", default=[], help="files of META-INF/services")
+    parser.add_argument("--sources", nargs="+", required=True, help="of one package")
     parser.add_argument("--javadoc-tool", required=True)
     parser.add_argument("--release", required=True, help="of Java, for Javadoc")
     parser.add_argument("--documents", nargs="+", required=True, help="licence, notices and SPDX list")
@@ -44,23 +47,34 @@ def main():
     (provenance,) = [path for path in arguments.provenance if path.endswith("provenance.json")]
     pom = make_pom(read_text(arguments.pom), version, json.loads(read_text(provenance)))
     documents = document_entries(arguments.documents)
+    sources = sorted(map(pathlib.Path, arguments.sources), key=lambda path: path.name)
+    package = package_of(sources)
     stem = arguments.out[: -len(".jar")]
+    artifact = pathlib.Path(stem).name
     pathlib.Path(stem + ".pom").write_text(pom, encoding="utf-8")
 
     # The manifest has to be the first entry.
-    entries = {"META-INF/MANIFEST.MF": _MANIFEST % version}
-    maven = "META-INF/maven/dev.addend/addend/"
+    entries = {"META-INF/MANIFEST.MF": _MANIFEST % (package, version)}
+    maven = "META-INF/maven/dev.addend/%s/" % artifact
     entries[maven + "pom.xml"] = pom
-    entries[maven + "pom.properties"] = "groupId=dev.addend\nartifactId=addend\nversion=%s\n" % version
+    entries[maven + "pom.properties"] = "groupId=dev.addend\nartifactId=%s\nversion=%s\n" % (artifact, version)
     entries.update(documents)
+    entries.update({"META-INF/services/" + pathlib.Path(path).name: read_text(path) for path in arguments.services})
     entries.update(class_entries(arguments.classes))
-    entries.update(native_entries(arguments.native))
+    if arguments.native:
+        entries.update(native_entries(arguments.native))
     write(arguments.out, entries)
 
     plain = dict({"META-INF/MANIFEST.MF": _PLAIN_MANIFEST % version}, **documents)
-    sources = sorted(map(pathlib.Path, arguments.sources), key=lambda path: path.name)
-    write(stem + "-sources.jar", dict(plain, **{"dev/addend/" + path.name: path.read_bytes() for path in sources}))
-    write(stem + "-javadoc.jar", dict(plain, **javadoc_entries(arguments.javadoc_tool, arguments.release, version, sources)))
+    folder = package.replace(".", "/") + "/"
+    write(stem + "-sources.jar", dict(plain, **{folder + path.name: path.read_bytes() for path in sources}))
+    write(stem + "-javadoc.jar", dict(plain, **javadoc_entries(arguments, version, sources)))
+
+
+def package_of(sources):
+    """The package that all sources are of, which is also the name of the module."""
+    (package,) = {re.search(r"^package (.*);$", read_text(path), re.MULTILINE).group(1) for path in sources}
+    return package
 
 
 def make_pom(template, version, provenance):
@@ -91,11 +105,13 @@ def class_entries(archive):
         return {name: classes.read(name) for name in sorted(classes.namelist()) if name.endswith(".class")}
 
 
-def javadoc_entries(tool, release, version, sources):
+def javadoc_entries(arguments, version, sources):
     """The pages, without the time at which they were made."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [tool, "--release", release, "-quiet", "-notimestamp", "-Xdoclint:all,-missing", "-encoding", "UTF-8"]
+        command = [arguments.javadoc_tool, "--release", arguments.release, "-quiet", "-notimestamp"]
+        command += ["-Xdoclint:all,-missing", "-encoding", "UTF-8"]
         command += ["-charset", "UTF-8", "-docencoding", "UTF-8", "-d", folder]
+        command += ["-classpath", ":".join(arguments.class_path)] if arguments.class_path else []
         command += ["-windowtitle", "Addend " + version, "-doctitle", "Addend " + version]
         subprocess.run(command + [str(path) for path in sources], check=True)
         pages = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())

@@ -56,6 +56,11 @@ public final class ScoreService {
   private ScoreService() {}
 
   public static void main(String[] arguments) throws IOException {
+    serve(arguments, PlanScorer::new);
+  }
+
+  /** The service with another scorer: djl/DjlScoreService.java has one. */
+  static void serve(String[] arguments, Opener opener) throws IOException {
     // Answers leave at once, and bodies that do not come are not waited for. The server reads these before it starts.
     setUnlessGiven("sun.net.httpserver.nodelay", "true");
     setUnlessGiven("sun.net.httpserver.maxReqTime", "10");
@@ -66,7 +71,7 @@ public final class ScoreService {
     final Scorer scorer;
     try {
       options = new Options(arguments);
-      scorer = new Scorer(options.files.remove(), options.files.remove(), options.files.remove());
+      scorer = opener.open(options.files.remove(), options.files.remove(), options.files.remove());
     } catch (IllegalArgumentException | AddendException e) {
       System.err.println("ScoreService: " + e.getMessage());
       System.exit(2);
@@ -126,14 +131,32 @@ public final class ScoreService {
   }
 
   /** The model, and all that is the same for every row. Nothing else here asks Addend for anything. */
-  private static final class Scorer implements AutoCloseable {
+  interface Scorer extends AutoCloseable {
+    /** The names of the columns, in the model's order. */
+    List<String> columns();
+
+    /** The score of a row and what each column gave to it. Any number of threads may ask. */
+    Explanation score(float[] row, Cancellation cancellation);
+
+    @Override
+    void close();
+  }
+
+  /** What makes a scorer of three files. */
+  @FunctionalInterface
+  interface Opener {
+    Scorer open(Path model, Path baseline, Path sample);
+  }
+
+  /** Rows by a plan, in one forward run and one sweep back. */
+  static final class PlanScorer implements Scorer {
     // The logit of the first class minus that of the second: positive where the model takes the row for the first.
     private static final Target TARGET = Target.difference(new long[] {0, 0}, new long[] {0, 1});
 
-    final List<String> columns;
+    private final List<String> columns;
     private final Plan plan;
 
-    Scorer(Path modelPath, Path baselinePath, Path samplePath) {
+    PlanScorer(Path modelPath, Path baselinePath, Path samplePath) {
       // Requests are computed beside each other, each on the thread of its worker.
       Addend.setNumThreads(1);
       try (TensorFile sample = TensorFile.read(samplePath)) {
@@ -154,12 +177,21 @@ public final class ScoreService {
       }
     }
 
-    /** The score of a row and what each column gave to it, by one forward run and one sweep back. */
-    Explanation score(float[] row, Cancellation cancellation) {
-      try (Tensor tensor = Tensor.of(row, 1, row.length);
-          Attribution attribution = plan.attribute(Request.of(Input.of(tensor)).cancellation(cancellation))) {
+    @Override
+    public List<String> columns() {
+      return columns;
+    }
+
+    @Override
+    public Explanation score(float[] row, Cancellation cancellation) {
+      try (Tensor tensor = Tensor.of(row, 1, row.length); Attribution attribution = attribute(tensor, cancellation)) {
         return attribution.explain(0);
       }
+    }
+
+    /** The same of a tensor [1, columns], for scorers that have one. */
+    Attribution attribute(Tensor row, Cancellation cancellation) {
+      return plan.attribute(Request.of(Input.of(row)).cancellation(cancellation));
     }
 
     @Override
@@ -335,7 +367,7 @@ public final class ScoreService {
         throw new Refusal(503, "the service is stopping");
       }
       final long end = begin + timeout(exchange);
-      final float[] row = new Json(text(body(exchange))).row(scorer.columns);
+      final float[] row = new Json(text(body(exchange))).row(scorer.columns());
       if (!places.tryAcquire()) {
         throw new Refusal(503, "the service is busy: " + options.workers + " requests run and " + options.queue + " wait");
       }

@@ -21,8 +21,15 @@ LANGUAGES = os.environ["LANGUAGES"].split()
 REQUESTS = int(os.environ["REQUESTS"])
 
 
+# An implementation that a service needs, and nobody has given.
+MISSING = os.environ.get("NEEDS", "")
+MISSING = "" if os.path.exists(MISSING) else MISSING
+
+
 def command(language, *options):
-    files = [TABLE + name for name in ("model.pt2", "baseline.npy", "sample.safetensors")]
+    # DJL serves TorchScript.
+    model = "model.pt" if language == "djl" else "model.pt2"
+    files = [TABLE + name for name in (model, "baseline.npy", "sample.safetensors")]
     program = os.path.abspath(HERE + "score_service_%s.sh" % language)
     return [program] + [os.path.abspath(file) for file in files] + list(options)
 
@@ -78,11 +85,14 @@ class Connection:
         return self.answer()
 
 
+@unittest.skipIf(MISSING, "there is no %s: see ADDEND_IMPLEMENTATIONS" % MISSING)
 class ServiceTest:
     """What holds for the service in each language."""
 
     @classmethod
     def setUpClass(cls):
+        # Where DJL copies its libraries to, the first time.
+        os.environ["DJL_CACHE_DIR"] = os.environ["TEST_TMPDIR"] + "/djl"
         cls.rows = load_test.Rows(TABLE + "heldout.safetensors")
         cls.service = start(cls.language)
 
@@ -289,7 +299,7 @@ class ServiceTest:
             self.assertEqual(load_test.judge(json.loads(text), self.rows), "")
             stopper.join()
         code, said = stopped[0]
-        self.assertEqual(code, {"java": 143, "csharp": 0}[self.language])
+        self.assertEqual(code, {"java": 143, "djl": 143, "csharp": 0}[self.language])
         self.assertIn("stopped", said)
         service.process.stdout.close()
 

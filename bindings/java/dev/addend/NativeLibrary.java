@@ -12,13 +12,16 @@ import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.ServiceConfigurationError;
+import java.util.ServiceLoader;
 import java.util.stream.Collectors;
 
 /**
  * Finds and loads the native library: in the folder that {@code -Daddend.library.path} names, on
  * {@code java.library.path}, or in the jar, from where it is copied into a folder of a cache that is named by its
  * contents ({@link NativeCache}). It opens LibTorch: the one that this process has loaded, else the one in the folder that
- * {@code -Daddend.libtorch.path} or the environment variable {@code ADDEND_LIBTORCH_PATH} names, else the system's.
+ * {@code -Daddend.libtorch.path} or the environment variable {@code ADDEND_LIBTORCH_PATH} names, else the one that a
+ * {@link LibTorchLoader} loads, else the system's.
  */
 final class NativeLibrary {
   private static final String NAME = "addend_jni";
@@ -75,12 +78,30 @@ final class NativeLibrary {
           + AddendNative.addend_abi_version() + ", this jar needs " + needed);
     }
     final String folder = System.getProperty(LIBTORCH, "");
+    if (folder.isEmpty() && System.getenv().getOrDefault("ADDEND_LIBTORCH_PATH", "").isEmpty()) {
+      askLoaders();
+    }
     try {
       AddendNative.addend_load_libtorch(folder);
     } catch (AddendException e) {
       configOfFailure = AddendNative.addend_show_config();
       final String said = folder.isEmpty() ? "" : "-D" + LIBTORCH + "=" + folder + ": ";
       throw (UnsatisfiedLinkError) new UnsatisfiedLinkError(said + e.getMessage()).initCause(e);
+    }
+  }
+
+  /** Has the libraries that bring a LibTorch load it, unless there is one. */
+  private static void askLoaders() {
+    try {
+      for (LibTorchLoader loader : ServiceLoader.load(LibTorchLoader.class, NativeLibrary.class.getClassLoader())) {
+        if (AddendNative.addend_libtorch_is_loaded() != 0) {
+          return;
+        }
+        loader.load();
+      }
+    } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
+      throw (UnsatisfiedLinkError) new UnsatisfiedLinkError("the LibTorch that Addend was to share cannot be loaded: " + e)
+          .initCause(e);
     }
   }
 
