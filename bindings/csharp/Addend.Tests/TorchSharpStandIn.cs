@@ -141,6 +141,21 @@ public static class torch
         }
     }
 
+    public static class jit
+    {
+        public abstract class ScriptModule<T, TResult>
+            : nn.HookableModule<Func<ScriptModule<T, TResult>, T, T>, Func<ScriptModule<T, TResult>, T, TResult, TResult>>
+        {
+            public abstract TResult call(T input);
+        }
+
+        public abstract class ScriptModule<T1, T2, TResult> : nn.HookableModule<
+            Func<ScriptModule<T1, T2, TResult>, T1, T2, (T1, T2)?>, Func<ScriptModule<T1, T2, TResult>, T1, T2, TResult, TResult>>
+        {
+            public abstract TResult call(T1 input1, T2 input2);
+        }
+    }
+
     public static class Modules
     {
         public sealed class Parameter(IntPtr handle) : Tensor(handle);
