@@ -69,11 +69,15 @@ HAVE_ASPNETCORE = {aspnetcore}
 # The folder of packages, empty text where there is none; whether it has those of the tests.
 NUGET_PACKAGES = {packages}
 HAVE_TEST_PACKAGES = {tests}
+
+# Whether TorchSharp is among them, which tools/setup --torchsharp restores.
+HAVE_TORCHSHARP = {torchsharp}
 """.format(
         aspnetcore = repr(aspnetcore),
         dotnet = repr(dotnet),
         version = repr(version),
         packages = repr(cache if ctx.path(cache).exists else ""),
+        torchsharp = repr(ctx.path(cache + "/torchsharp").exists),
         tests = repr(bool(version) and _has_test_packages(ctx, cache, version)),
         missing = repr(missing),
     ))

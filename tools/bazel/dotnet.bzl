@@ -5,7 +5,15 @@ else still builds; csharp_wrapper, which everything else needs, says so in one l
 lock file.
 """
 
-load("@local_dotnet//:info.bzl", "DOTNET", "HAVE_ASPNETCORE", "HAVE_TEST_PACKAGES", "MISSING", "NUGET_PACKAGES")
+load(
+    "@local_dotnet//:info.bzl",
+    "DOTNET",
+    "HAVE_ASPNETCORE",
+    "HAVE_TEST_PACKAGES",
+    "MISSING",
+    "NUGET_PACKAGES",
+    _HAVE_TORCHSHARP = "HAVE_TORCHSHARP",
+)
 load("@local_python//:info.bzl", "PYTHON")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
 load("//tools/bazel:rules.bzl", "sh_test")
@@ -18,6 +26,9 @@ HAVE_CSHARP = bool(DOTNET and HAVE_SWIG and PYTHON)
 HAVE_CSHARP_WEB = HAVE_CSHARP and HAVE_ASPNETCORE
 
 HAVE_CSHARP_TESTS = HAVE_CSHARP and HAVE_TEST_PACKAGES
+
+# Whether tests beside TorchSharp itself can be built.
+HAVE_TORCHSHARP = HAVE_CSHARP_TESTS and _HAVE_TORCHSHARP
 
 def _dotnet_project_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)

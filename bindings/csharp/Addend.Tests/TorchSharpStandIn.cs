@@ -141,6 +141,33 @@ public static class torch
         }
     }
 
+    public static class jit
+    {
+        public abstract class ScriptModule<T, TResult>
+            : nn.HookableModule<Func<ScriptModule<T, TResult>, T, T>, Func<ScriptModule<T, TResult>, T, TResult, TResult>>
+        {
+            public abstract TResult forward(T input);
+
+            public TResult call(T input)
+            {
+                foreach (Func<ScriptModule<T, TResult>, T, T> hook in pre_hooks)
+                {
+                    input = hook(this, input) ?? input;
+                }
+                TResult result = forward(input);
+                foreach (Func<ScriptModule<T, TResult>, T, TResult, TResult> hook in post_hooks)
+                {
+                    result = hook(this, input, result) ?? result;
+                }
+                return result;
+            }
+        }
+
+        // None of the tests has one; Addend.TorchSharp names the type.
+        public abstract class ScriptModule<T1, T2, TResult> : nn.HookableModule<
+            Func<ScriptModule<T1, T2, TResult>, T1, T2, (T1, T2)?>, Func<ScriptModule<T1, T2, TResult>, T1, T2, TResult, TResult>>;
+    }
+
     public static class Modules
     {
         public sealed class Parameter(IntPtr handle) : Tensor(handle);

@@ -74,6 +74,22 @@ public sealed class TorchSharpTests : IDisposable
     }
 
     [Fact]
+    public void TorchScript_modules_are_explained()
+    {
+        var rectifier = new Rectifier();
+        Results results = rectifier.Decompose(_x, Split.Along(1), baseline: 0.0);
+        Assert.Equal([0.5f, 0, 0, 0, 0, 0, 0, 0, 2], results.Composition().Components().ToArray<float>());
+        Assert.Equal([0, 0, 2], rectifier.Attribute(_x, Split.Along(1)).Input().ToArray<float>());
+
+        // Within another module it is heard by its name.
+        var around = new Around(rectifier);
+        var probing = new Request(new Input(_x.ToAddend()) { Split = Split.Along(1) }) { Probes = ["rectifier"] };
+        Results inner = around.Decompose(probing, () => around.call(_x));
+        Assert.Equal([0.5f, 0, 2], inner.Composition("rectifier").Value().ToArray<float>());
+        Assert.Equal(0, around.Hooks + rectifier.Hooks);
+    }
+
+    [Fact]
     public void Live_modules_become_programs()
     {
         RecordedProgram program = _network.Record(new Request(_x.ToAddend()), () => _network.call(_x));
@@ -139,6 +155,28 @@ public sealed class TorchSharpTests : IDisposable
             return Fails
                 ? throw new InvalidOperationException("the encoder fails")
                 : new TorchTensor(NativeModel.Relu(hidden.Handle));
+        }
+    }
+
+    private sealed class Rectifier : global::TorchSharp.torch.jit.ScriptModule<TorchTensor, TorchTensor>
+    {
+        public override TorchTensor forward(TorchTensor input) => new(NativeModel.Relu(input.Handle));
+    }
+
+    private sealed class Around : global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor>
+    {
+        private readonly Rectifier _rectifier;
+
+        public Around(Rectifier rectifier)
+        {
+            _rectifier = rectifier;
+            register_module("rectifier", rectifier);
+        }
+
+        public override TorchTensor forward(TorchTensor input)
+        {
+            using TorchTensor rectified = _rectifier.call(input);
+            return new TorchTensor(NativeModel.Relu(rectified.Handle));
         }
     }
 

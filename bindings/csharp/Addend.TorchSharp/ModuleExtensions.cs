@@ -1,3 +1,4 @@
+using ScriptModule = global::TorchSharp.torch.jit.ScriptModule<global::TorchSharp.torch.Tensor, global::TorchSharp.torch.Tensor>;
 using TensorModule = global::TorchSharp.torch.nn.Module<global::TorchSharp.torch.Tensor, global::TorchSharp.torch.Tensor>;
 using TorchModule = global::TorchSharp.torch.nn.Module;
 using TorchTensor = global::TorchSharp.torch.Tensor;
@@ -30,6 +31,20 @@ public static class ModuleExtensions
         return scope.Keep(Decompose(module, Asked(module, x, split, baseline), () => module.call(x), context));
     }
 
+    /// <summary>Decomposes what a TorchScript module, loaded by <c>torch.jit.load</c>, makes of one tensor.</summary>
+    /// <param name="module">The module, which runs once.</param>
+    /// <param name="x">The tensor: contiguous, on memory of its own.</param>
+    /// <param name="split">How it is divided into components.</param>
+    /// <param name="baseline">What means "nothing"; null: zero.</param>
+    /// <param name="context">The policy; null: that of the defaults.</param>
+    /// <returns>The composition of the output, and the report.</returns>
+    public static Results Decompose(
+        this ScriptModule module, TorchTensor x, Split split, Baseline? baseline = null, Context? context = null)
+    {
+        using var scope = new Scope();
+        return scope.Keep(Decompose(module, Asked(module, x, split, baseline), () => module.call(x), context));
+    }
+
     /// <summary>Decomposes what a module computes.</summary>
     /// <param name="module">The module whose paths and names the report has.</param>
     /// <param name="request">The live inputs, made by <see cref="TensorExtensions.ToAddend"/>, how they are split, and the
@@ -57,6 +72,28 @@ public static class ModuleExtensions
     /// <returns>An explanation of the number, and what each element of the tensor gave to it.</returns>
     public static Attribution Attribute(
         this TensorModule module,
+        TorchTensor x,
+        Split split,
+        Target target = default,
+        Baseline? baseline = null,
+        Context? context = null)
+    {
+        using var scope = new Scope();
+        Request request = Asked(module, x, split, baseline) with { Targets = [target] };
+        return scope.Keep(Attribute(module, request, () => module.call(x), context));
+    }
+
+    /// <summary>Attributes one number of what a TorchScript module, loaded by <c>torch.jit.load</c>, makes of one
+    /// tensor.</summary>
+    /// <param name="module">The module, which runs once.</param>
+    /// <param name="x">The tensor: contiguous, on memory of its own.</param>
+    /// <param name="split">How it is divided into components.</param>
+    /// <param name="target">The number; by default the largest element of the output.</param>
+    /// <param name="baseline">What means "nothing"; null: zero.</param>
+    /// <param name="context">The policy; null: that of the defaults.</param>
+    /// <returns>An explanation of the number, and what each element of the tensor gave to it.</returns>
+    public static Attribution Attribute(
+        this ScriptModule module,
         TorchTensor x,
         Split split,
         Target target = default,
@@ -103,7 +140,7 @@ public static class ModuleExtensions
         return scope.Keep(recording.End());
     }
 
-    private static Request Asked(TensorModule module, TorchTensor x, Split split, Baseline? baseline)
+    private static Request Asked(TorchModule module, TorchTensor x, Split split, Baseline? baseline)
     {
         ArgumentNullException.ThrowIfNull(module);
         return new Request(new Input(x.ToAddend()) { Split = split, Baseline = baseline });

@@ -4,8 +4,8 @@ using TorchTensor = global::TorchSharp.torch.Tensor;
 namespace Addend.TorchSharp;
 
 /// <summary>Tells the path of the module that runs on this thread, and what it returns, until it is disposed. Modules whose
-/// <c>forward</c> takes one to three tensors and gives one have hooks that can be heard; what others compute belongs to the
-/// module around them.</summary>
+/// <c>forward</c> takes one to three tensors and gives one have hooks that can be heard, and so have TorchScript modules of
+/// one or two; what others compute belongs to the module around them.</summary>
 internal sealed class ModulePaths : IDisposable
 {
     private readonly int _thread = Environment.CurrentManagedThreadId;
@@ -55,6 +55,14 @@ internal sealed class ModulePaths : IDisposable
                 _removers.Add(module.register_forward_pre_hook(
                     (_, _, _, _) => Enter<(TorchTensor, TorchTensor, TorchTensor)?>(path)).remove);
                 _removers.Add(module.register_forward_hook((_, _, _, _, output) => Leave(path, output)!).remove);
+                break;
+            case global::TorchSharp.torch.jit.ScriptModule<TorchTensor, TorchTensor> module:
+                _removers.Add(module.register_forward_pre_hook((_, _) => Enter<TorchTensor>(path)!).remove);
+                _removers.Add(module.register_forward_hook((_, _, output) => Leave(path, output)!).remove);
+                break;
+            case global::TorchSharp.torch.jit.ScriptModule<TorchTensor, TorchTensor, TorchTensor> module:
+                _removers.Add(module.register_forward_pre_hook((_, _, _) => Enter<(TorchTensor, TorchTensor)?>(path)).remove);
+                _removers.Add(module.register_forward_hook((_, _, _, output) => Leave(path, output)!).remove);
                 break;
         }
     }

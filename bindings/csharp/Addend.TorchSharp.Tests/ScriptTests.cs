@@ -1,0 +1,96 @@
+using TorchTensor = global::TorchSharp.torch.Tensor;
+
+namespace Addend.TorchSharp.Tests;
+
+/// <summary>TorchScript modules that TorchSharp loaded.</summary>
+public sealed class ScriptTests : IDisposable
+{
+    private readonly Scope _scope = new();
+
+    public void Dispose() => _scope.Dispose();
+
+    public static TheoryData<string> Models() =>
+        ["digits", "mlp", "cnn", "gru", "lstm", "relu_network", "unet", "transformer_encoder"];
+
+    // LibTorch's interpreter may run another graph at the second and third call than at the first.
+    [Theory]
+    [MemberData(nameof(Models))]
+    public void Loaded_modules_are_explained(string name)
+    {
+        using var network = torch.jit.load<TorchTensor, TorchTensor>(Files.Script(name));
+        network.eval();
+        using TorchTensor x = Files.Input(name).ToTorchSharp();
+        Split split = Split.Along(1);
+        float[]? first = null;
+        for (int run = 0; run < 4; run++)
+        {
+            Results results = network.Decompose(x, split, baseline: 0.0);
+            using TorchTensor y = network.call(x);
+            results.Composition().IsOf(y.Floats(), 1e-4);
+            float[] components = results.Composition().Components().Floats();
+            first ??= components;
+            Compare.Close(first, components, 1e-5);
+        }
+
+        // Addend's own way to run the file.
+        Model model = Model.Load(Files.Script(name));
+        Results loaded = model.Decompose(new Input(x.ToAddend()) { Split = split, Baseline = 0.0 });
+        Compare.Close(loaded.Composition().Components().Floats(), first!, 1e-5);
+        Attribution attribution = network.Attribute(x, split, baseline: 0.0);
+        Attribution attributed = model.Attribute(new Input(x.ToAddend()) { Split = split, Baseline = 0.0 });
+        Compare.Close(attributed.Input().Floats(), attribution.Input().Floats(), 1e-5);
+    }
+
+    [Fact]
+    public void Loaded_modules_stand_in_others()
+    {
+        using var script = torch.jit.load<TorchTensor, TorchTensor>(Files.Script("mlp"));
+        script.eval();
+        using var network = new Around(script);
+        using TorchTensor x = Networks.Row();
+        float[] computed = ModuleTests.Call(network, x);
+        var request = new Request(new Input(x.ToAddend()) { Split = Split.Along(1), Baseline = 0.0 }) { Probes = ["script"] };
+        Results results = network.Decompose(request, () => network.call(x));
+        results.Composition().IsOf(computed);
+        using TorchTensor inner = script.call(x);
+        results.Composition("script").IsOf(inner.Floats());
+        Assert.Equal(0, Hooks.Of(script));
+    }
+
+    [Fact]
+    public void Loaded_modules_are_trained_in_between()
+    {
+        using var network = torch.jit.load<TorchTensor, TorchTensor>(Files.Script("mlp"));
+        using TorchTensor x = Files.Input("mlp").ToTorchSharp();
+        using var optimizer = torch.optim.SGD(network.parameters(), 0.1);
+        float[] before = [];
+        for (int step = 0; step < 4; step++)
+        {
+            using TorchTensor y = network.call(x);
+            Assert.NotEqual(before, y.Floats());
+            network.Decompose(x, Split.Along(1), baseline: 0.0).Composition().IsOf(y.Floats());
+            before = y.Floats();
+            optimizer.zero_grad();
+            y.square().mean().backward();
+            optimizer.step();
+        }
+    }
+
+    private sealed class Around : nn.Module<TorchTensor, TorchTensor>
+    {
+        private readonly torch.jit.ScriptModule<TorchTensor, TorchTensor> _script;
+
+        public Around(torch.jit.ScriptModule<TorchTensor, TorchTensor> script)
+            : base(nameof(Around))
+        {
+            _script = script;
+            register_module("script", script);
+        }
+
+        public override TorchTensor forward(TorchTensor input)
+        {
+            using TorchTensor h = _script.call(input);
+            return h * h;
+        }
+    }
+}
