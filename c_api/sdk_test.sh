@@ -110,7 +110,7 @@ esac
 other=$((1 - ours))
 torch same $ours
 torch different $other
-for order in "Torch Addend" "Addend Torch"; do
+for order in "Torch Addend" "Addend Torch" "Torch addend"; do
   # shellcheck disable=SC2086
   with_torch same $order || { cat same.log >&2; fail "CMake refuses a LibTorch of the same C++ ABI ($order)"; }
   grep -rq "ADDEND_LIBTORCH_CXX11_ABI=$ours" "same.${order% *}"/CMakeFiles/in_cc.dir/flags.make ||
@@ -122,5 +122,5 @@ for order in "Torch Addend" "Addend Torch"; do
 done
 # Wherever the folder lies.
 mv addend elsewhere
-cmake -S project -B moved -DAddend_DIR="$work/elsewhere/lib/cmake/Addend" >moved.log 2>&1 || fail "a moved package is not found"
+cmake -S project -B moved -DAddend_DIR="$work/elsewhere/lib/cmake/addend" >moved.log 2>&1 || fail "a moved package is not found"
 echo "CMake: built and ran in C and C++"

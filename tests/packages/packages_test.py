@@ -102,9 +102,9 @@ class PackagesTest(unittest.TestCase):
         for name in ("addend.h", "addend_ext.h", "addend.hpp"):
             self.assertIn("addend/include/addend/" + name, files)
         self.assertIn("\nVersion: %s\n" % VERSION, files["addend/lib/pkgconfig/addend.pc"].decode())
-        cmake = files["addend/lib/cmake/Addend/AddendConfigVersion.cmake"].decode()
+        cmake = files["addend/lib/cmake/addend/addend-config-version.cmake"].decode()
         self.assertIn('set(PACKAGE_VERSION "%s")' % VERSION, cmake)
-        self.assertNotIn("@", files["addend/lib/cmake/Addend/AddendConfig.cmake"].decode())
+        self.assertNotIn("@", files["addend/lib/cmake/addend/addend-config.cmake"].decode())
         self.check_documents(files, "sdk", "addend/", "addend/")
 
     def test_jar(self):

@@ -1,4 +1,4 @@
-# find_package(Addend): the C interface as Addend::addend, C++17 over it as Addend::addend_cpp.
+# find_package(Addend) or find_package(addend): the C interface as Addend::addend, C++17 over it as Addend::addend_cpp.
 #
 # Paths are found relative to this file, so that the folder may lie anywhere. Addend_LIBTORCH_VERSION is the LibTorch that
 # the library is built for. Where the project has LibTorch too, by find_package(Torch), a C++ ABI of it that none of the
@@ -76,8 +76,8 @@ endfunction()
 
 foreach(_addend_file "lib/libaddend.so.1" "include/addend/addend.h" "include/addend/addend.hpp")
   if(NOT EXISTS "${_addend_prefix}/${_addend_file}")
-    set(Addend_FOUND FALSE)
-    set(Addend_NOT_FOUND_MESSAGE "${_addend_prefix}/${_addend_file} is missing; unpack the whole archive again")
+    set(${CMAKE_FIND_PACKAGE_NAME}_FOUND FALSE)
+    set(${CMAKE_FIND_PACKAGE_NAME}_NOT_FOUND_MESSAGE "${_addend_prefix}/${_addend_file} is missing; unpack the whole archive again")
     return()
   endif()
 endforeach()
@@ -85,8 +85,8 @@ endforeach()
 _addend_libtorch_abi(_addend_abi _addend_library)
 _addend_abi_problem(_addend_problem "${_addend_prefix}/lib" "${_addend_library}" "${_addend_abi}")
 if(_addend_problem)
-  set(Addend_FOUND FALSE)
-  set(Addend_NOT_FOUND_MESSAGE "${_addend_problem}")
+  set(${CMAKE_FIND_PACKAGE_NAME}_FOUND FALSE)
+  set(${CMAKE_FIND_PACKAGE_NAME}_NOT_FOUND_MESSAGE "${_addend_problem}")
   return()
 endif()
 
@@ -110,11 +110,11 @@ elseif(NOT CMAKE_VERSION VERSION_LESS 3.19)
 endif()
 
 # Neither has parts that could be asked for.
-foreach(_addend_component IN LISTS Addend_FIND_COMPONENTS)
-  set(Addend_${_addend_component}_FOUND FALSE)
-  if(Addend_FIND_REQUIRED_${_addend_component})
-    set(Addend_FOUND FALSE)
-    set(Addend_NOT_FOUND_MESSAGE "Addend has no component ${_addend_component}")
+foreach(_addend_component IN LISTS ${CMAKE_FIND_PACKAGE_NAME}_FIND_COMPONENTS)
+  set(${CMAKE_FIND_PACKAGE_NAME}_${_addend_component}_FOUND FALSE)
+  if(${CMAKE_FIND_PACKAGE_NAME}_FIND_REQUIRED_${_addend_component})
+    set(${CMAKE_FIND_PACKAGE_NAME}_FOUND FALSE)
+    set(${CMAKE_FIND_PACKAGE_NAME}_NOT_FOUND_MESSAGE "Addend has no component ${_addend_component}")
   endif()
 endforeach()
 unset(_addend_abi)
