@@ -34,6 +34,8 @@ TEST_F(MainTest, HelpFitsATerminalAndWarns) {
   EXPECT_THAT(version, MatchesRegex("addend [0-9.]+ \\(LibTorch [0-9.]+\\)\n  built from: (.|\n)*\n"));
   EXPECT_THAT(version, HasSubstr("\n  program: " + std::string(fs::canonical(kProgram)) + "\nLibTorch "));
   EXPECT_THAT(version, HasSubstr("\n  devices: CPU"));
+  const std::string told = version.substr(version.find("\nLibTorch ") + 10);
+  EXPECT_THAT(version, HasSubstr(" TORCH_VERSION=" + told.substr(0, told.find('\n')) + ","));
   for (const Arguments& arguments : {Arguments{"--help"},
                                      {"decompose", "--help"},
                                      {"attribute", "--help"},
