@@ -201,7 +201,7 @@ class DistTest {
         "LibTorch 0.99.0",
         "  library: " + foreign.toRealPath(),
         "Java ",
-        "  classes: file:" + JAR.toAbsolutePath())) {
+        "  classes: file:" + JAR.toRealPath())) {
       assertTrue(output.text.contains("\n" + line), line + " is not in " + output.text);
     }
   }
