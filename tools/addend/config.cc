@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "core/audit/libtorch_config.h"
 #include "core/base/provenance.h"
 #include "core/base/release.h"
@@ -19,11 +18,11 @@ namespace {
 
 // The version that the loaded LibTorch tells: another one than the program was built for may have taken its place.
 std::string LoadedVersion() {
-  constexpr absl::string_view kKey = "TORCH_VERSION=";
+  const std::string key = "TORCH_VERSION=";
   const std::string description = at::show_config();
-  const size_t found = description.find(kKey);
+  const size_t found = description.find(key);
   if (found == std::string::npos) return "of a version that it does not tell";
-  const size_t begin = found + kKey.size();
+  const size_t begin = found + key.size();
   return description.substr(begin, description.find_first_of(", \n", begin) - begin);
 }
 
