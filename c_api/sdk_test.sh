@@ -104,7 +104,7 @@ with_torch() {
   grep -q 'Generating done' "$1.log"
 }
 case $(readelf -W --dyn-syms addend/lib/libaddend_torch*.so) in
-  *_ZN2at11show_configB5cxx11Ev*) ours=1 ;;
+  *_ZN6caffe215GetBuildOptionsB5cxx11Ev*) ours=1 ;;
   *) ours=0 ;;
 esac
 other=$((1 - ours))

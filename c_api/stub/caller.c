@@ -6,7 +6,6 @@
 //   loaded        prints what addend_libtorch_is_loaded says
 //   config        prints what addend_show_config says
 //   others        prints what functions without a status give, and what the implementation's own status says
-//   live FILE     prints how many pieces of memory the loaded library has given and not got back
 //   threads N     checks on N threads at once
 //   fork          checks in a child process
 //   copy FROM TO  copies a file
@@ -109,13 +108,6 @@ static void Fork(void) {
   if (status != 0) printf("the child ended with %d\n", status);
 }
 
-static void Live(const char* path) {
-  void* symbol = dlsym(Load(path), "addend_test_live");
-  long (*live)(void) = NULL;
-  memcpy(&live, &symbol, sizeof(symbol));
-  printf("live: %ld\n", live == NULL ? -1 : live());
-}
-
 static void Copy(const char* from, const char* to) {
   char command[8192];
   snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
@@ -138,8 +130,6 @@ int main(int argc, char** argv) {
       Config();
     else if (strcmp(argv[k], "others") == 0)
       Others();
-    else if (strcmp(argv[k], "live") == 0)
-      Live(argv[++k]);
     else if (strcmp(argv[k], "threads") == 0)
       Threads(atoi(argv[++k]));
     else if (strcmp(argv[k], "fork") == 0)

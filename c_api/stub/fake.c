@@ -11,10 +11,10 @@ int addend_test_use(void) { return addend_test_libtorch(); }
 #endif
 
 // A function of LibTorch with the C++ ABI that this one was built for.
-#ifdef SHOW_CONFIG
-extern void SHOW_CONFIG(void);
-void (*addend_test_show_config(void))(void);
-void (*addend_test_show_config(void))(void) { return SHOW_CONFIG; }
+#ifdef BUILD_OPTIONS
+extern void BUILD_OPTIONS(void);
+void (*addend_test_build_options(void))(void);
+void (*addend_test_build_options(void))(void) { return BUILD_OPTIONS; }
 #endif
 
 #ifndef DIGEST

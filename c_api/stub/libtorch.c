@@ -48,76 +48,60 @@ void addend_find_loaded(const char* library, struct addend_loaded* loaded) {
   dl_iterate_phdr(Visit, &search);
 }
 
-void addend_version_in(const char* configuration, char* version, size_t size) {
-  static const char key[] = "TORCH_VERSION=";
-  const char* found = strstr(configuration, key);
-  const char* begin = found == NULL ? "" : found + strlen(key);
-  size_t length = strcspn(begin, ", \n");
-  if (length >= size) length = 0;
-  memcpy(version, begin, length);
-  version[length] = 0;
-}
-
-// A std::string of libstdc++ as it is returned: in memory that the caller provides, as a struct of more than 16 bytes is.
-// The old one is its first member alone, and still returned so, because it has a destructor.
-struct String {
-  char* data;
-  size_t size;
-  char rest[16];
+// A node of a std::map of libstdc++; behind it lie key and value, two strings.
+struct Node {
+  int colour;  // the compiler pads it to the size of a pointer
+  struct Node* parent;
+  struct Node* left;
+  struct Node* right;
 };
 
-// What lies before the characters of an old string. Copies share it: `more_owners` counts them, and is negative where
-// the only owner has given away a reference into the text.
-struct OldHeader {
-  size_t size;
-  size_t capacity;
-  int more_owners;  // the compiler pads it to a multiple of 8 bytes
+// The map itself: a comparison without members, which takes one byte all the same, and the header, whose parent is the
+// root of the tree.
+struct Map {
+  char compare;
+  struct Node header;
+  size_t count;
 };
 
-// Gives memory of operator new back, as the process has that operator: it may have another one than libstdc++.
-static void Delete(void* library, void* memory) {
-  static const char name[] = "_ZdlPv";
-  void* symbol = dlsym(RTLD_DEFAULT, name);
-  void (*operator_delete)(void*) = NULL;
-  if (symbol == NULL) symbol = dlsym(library, name);
-  if (symbol == NULL) return;
-  memcpy(&operator_delete, &symbol, sizeof(symbol));
-  operator_delete(memory);
+// Both strings of libstdc++ begin with a pointer to the characters, behind which there is a zero. The old one has nothing
+// else, the new one has a length and 16 bytes more.
+static const char* Text(const struct Node* node, enum addend_cxx11_abi abi, int index) {
+  const size_t size = abi == ADDEND_NEW_ABI ? sizeof(char*) + sizeof(size_t) + 16 : sizeof(char*);
+  const char* text = NULL;
+  memcpy(&text, (const char*)(node + 1) + (size_t)index * size, sizeof(text));
+  return text;
 }
 
-// Each finds the version in a string, which is destroyed. Both kinds end with a zero.
-static void TakeNew(void* library, const struct String* text, char* version, size_t size) {
-  // Shorter texts are kept in the string itself, and no description.
-  if (text->size < sizeof(text->rest)) return;
-  addend_version_in(text->data, version, size);
-  Delete(library, text->data);
-}
-static void TakeOld(void* library, const struct String* text, char* version, size_t size) {
-  struct OldHeader* header = (struct OldHeader*)(void*)text->data - 1;
-  // All empty texts are one, which is not of operator new.
-  if (header->size == 0) return;
-  addend_version_in(text->data, version, size);
-  if (__atomic_fetch_sub(&header->more_owners, 1, __ATOMIC_ACQ_REL) <= 0) Delete(library, header);
+// Finds the value of a key; NULL where there is none. std::less of strings compares as strcmp does.
+static const char* Find(const struct Map* map, enum addend_cxx11_abi abi, const char* key) {
+  const struct Node* node = map->header.parent;
+  while (node != NULL) {
+    const int order = strcmp(key, Text(node, abi, 0));
+    if (order == 0) return Text(node, abi, 1);
+    node = order < 0 ? node->left : node->right;
+  }
+  return NULL;
 }
 
-// The description is at::show_config(), which is there in every version.
 enum addend_cxx11_abi addend_version_of_loaded(const char* path, char* version, size_t size) {
   version[0] = 0;
   void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (library == NULL) return ADDEND_UNKNOWN_ABI;
   enum addend_cxx11_abi abi = ADDEND_NEW_ABI;
-  void* symbol = dlsym(library, ADDEND_NEW_SHOW_CONFIG);
+  void* symbol = dlsym(library, ADDEND_NEW_BUILD_OPTIONS);
   if (symbol == NULL) {
     abi = ADDEND_OLD_ABI;
-    symbol = dlsym(library, ADDEND_OLD_SHOW_CONFIG);
+    symbol = dlsym(library, ADDEND_OLD_BUILD_OPTIONS);
   }
   if (symbol == NULL) {
     abi = ADDEND_UNKNOWN_ABI;
   } else {
-    struct String (*show_config)(void) = NULL;
-    memcpy(&show_config, &symbol, sizeof(symbol));
-    const struct String text = show_config();
-    (abi == ADDEND_NEW_ABI ? TakeNew : TakeOld)(library, &text, version, size);
+    // A reference to a map that is never destroyed.
+    const struct Map* (*build_options)(void) = NULL;
+    memcpy(&build_options, &symbol, sizeof(symbol));
+    const char* found = Find(build_options(), abi, "TORCH_VERSION");
+    if (found != NULL && strlen(found) < size) strcpy(version, found);
   }
   dlclose(library);
   return abi;

@@ -27,14 +27,13 @@ struct addend_loaded {
 // Finds the files that this process has loaded as `library`: "libtorch_cpu" or "libc10".
 void addend_find_loaded(const char* library, struct addend_loaded* loaded);
 
-// Finds the version "1.13.1" in LibTorch's description of its build; "" where there is none.
-void addend_version_in(const char* configuration, char* version, size_t size);
-
 // The C++ ABI of LibTorch and of what is built for it, as _GLIBCXX_USE_CXX11_ABI says it: which strings its functions
-// take and give. It is told by the name of at::show_config(), which gives a string.
+// take and give. It is told by the name of caffe2::GetBuildOptions(), which gives a map of strings and is there in
+// every version, as is what it tells: the version. at::show_config() tells both too; but it asks CUDA for devices on
+// the way, and children that the process forks afterwards could not use them.
 enum addend_cxx11_abi { ADDEND_OLD_ABI = 0, ADDEND_NEW_ABI = 1, ADDEND_UNKNOWN_ABI = -1 };
-#define ADDEND_OLD_SHOW_CONFIG "_ZN2at11show_configEv"
-#define ADDEND_NEW_SHOW_CONFIG "_ZN2at11show_configB5cxx11Ev"
+#define ADDEND_OLD_BUILD_OPTIONS "_ZN6caffe215GetBuildOptionsEv"
+#define ADDEND_NEW_BUILD_OPTIONS "_ZN6caffe215GetBuildOptionsB5cxx11Ev"
 
 // Asks the loaded libtorch_cpu at `path` for its version, "" where it does not tell, and finds its ABI.
 enum addend_cxx11_abi addend_version_of_loaded(const char* path, char* version, size_t size);

@@ -70,8 +70,8 @@ const char* addend_implementation_path(const struct addend_package* package, siz
 }
 
 enum addend_cxx11_abi addend_implementation_abi(const char* path) {
-  if (addend_elf_mentions(path, ADDEND_NEW_SHOW_CONFIG)) return ADDEND_NEW_ABI;
-  return addend_elf_mentions(path, ADDEND_OLD_SHOW_CONFIG) ? ADDEND_OLD_ABI : ADDEND_UNKNOWN_ABI;
+  if (addend_elf_mentions(path, ADDEND_NEW_BUILD_OPTIONS)) return ADDEND_NEW_ABI;
+  return addend_elf_mentions(path, ADDEND_OLD_BUILD_OPTIONS) ? ADDEND_OLD_ABI : ADDEND_UNKNOWN_ABI;
 }
 
 void addend_text_add_versions(struct addend_text* text, const struct addend_package* package) {

@@ -47,6 +47,18 @@ class LibTorchSymbols {
   void* library_ = nullptr;
 };
 
+// "AVX2", as at::get_cpu_capability() gives it, which LibTorch 1.13 does not offer; empty there. Its description
+// at::show_config() holds the same, and asks CUDA for devices on the way, which children of a fork could then not use.
+std::string CpuCapability(const LibTorchSymbols& symbols) {
+#if _GLIBCXX_USE_CXX11_ABI
+  constexpr char kName[] = "_ZN2at18get_cpu_capabilityB5cxx11Ev";
+#else
+  constexpr char kName[] = "_ZN2at18get_cpu_capabilityEv";
+#endif
+  void* const found = symbols.Find(kName);
+  return found == nullptr ? "" : reinterpret_cast<std::string (*)()>(found)();
+}
+
 // The rest of the line of LibTorch's description that begins so; empty where there is none.
 std::string LineOf(const std::string& description, const std::string& beginning) {
   const size_t found = description.find(beginning);
@@ -86,7 +98,10 @@ std::string BlasText() {
 }
 
 std::string CpuText() {
-  static const std::string& text = *new std::string(LineOf(at::show_config(), "CPU capability usage:"));
+  static const std::string& text = *new std::string([] {
+    const std::string told = CpuCapability(LibTorchSymbols());
+    return told.empty() ? LineOf(at::show_config(), "CPU capability usage:") : told;
+  }());
   return text;
 }
 

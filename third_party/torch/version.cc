@@ -1,6 +1,12 @@
 #include "third_party/torch/version.h"
 
-#include <ATen/Version.h>
+#include <map>
+
+// LibTorch's own, declared here because not every package of it has the header. at::show_config() tells the same, and asks
+// CUDA for devices on the way: children that a program forks afterwards could not use them.
+namespace caffe2 {
+const std::map<std::string, std::string>& GetBuildOptions();
+}  // namespace caffe2
 
 namespace addend {
 namespace {
@@ -15,16 +21,12 @@ std::string MajorMinor(const std::string& version) {
 
 const char* LibTorchVersion() { return ADDEND_LIBTORCH_VERSION; }
 
-std::string VersionIn(const std::string& configuration) {
-  constexpr char kKey[] = "TORCH_VERSION=";
-  const size_t found = configuration.find(kKey);
-  if (found == std::string::npos) return "";
-  const size_t begin = found + sizeof(kKey) - 1;
-  return configuration.substr(begin, configuration.find_first_of(", \n", begin) - begin);
-}
-
 const std::string& RunningLibTorchVersion() {
-  static const std::string& version = *new std::string(VersionIn(at::show_config()));
+  static const std::string& version = *new std::string([] {
+    const std::map<std::string, std::string>& options = caffe2::GetBuildOptions();
+    const auto found = options.find("TORCH_VERSION");
+    return found == options.end() ? std::string() : found->second;
+  }());
   return version;
 }
 

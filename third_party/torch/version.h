@@ -9,10 +9,7 @@ namespace addend {
 // "1.13.1": the version of the LibTorch that was chosen for the build.
 const char* LibTorchVersion();
 
-// The version that LibTorch's description of its build names; empty where it does not.
-std::string VersionIn(const std::string& configuration);
-
-// The version of the LibTorch of this process, as it describes itself; empty where it does not tell.
+// The version of the LibTorch of this process, as it describes its own build; empty where it does not tell.
 const std::string& RunningLibTorchVersion();
 
 // Whether two versions are of the same minor version, within which the layout of LibTorch's classes stays: "1.13.1" and
