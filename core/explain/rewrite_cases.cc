@@ -307,6 +307,8 @@ void AddFunctions(std::vector<Case>* cases) {
          return {d.Moving({3, 4}), d.Moving({4}), d.MovingWithin({3, 1}, 1, 2), 0.7}; }},
       {"aten::prelu", "channels", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2}), d.Moving({3})}; }},
       {"aten::prelu", "one_weight", [](Draw& d) -> Arguments { return {d.Moving({5}), d.Moving({1})}; }},
+      {"aten::_prelu_kernel", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 2}), d.Moving({1, 3, 1}).expand({2, 3, 2})}; }},
       {"aten::nanmean", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), std::vector<int64_t>{1}, true}; }},
       {"aten::tensordot", "", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 4}), d.Moving({4, 5, 3}), std::vector<int64_t>{1, -1}, std::vector<int64_t>{2, 0}}; }},

@@ -115,13 +115,16 @@ std::vector<at::Tensor> Renormalize(const RewriteCall& call) {
   return {x * (longer + (longer - most).sign() * 1e-7).reciprocal() * most};
 }
 
+// prelu(self, weight), and _prelu_kernel, by which LibTorch 2 computes it: there the weight has the rank of self.
 std::vector<at::Tensor> ParametricRelu(const RewriteCall& call) {
   const at::Tensor x = call.Tensor("self");
   at::Tensor weight = call.Tensor("weight");
-  std::vector<int64_t> shape(std::max<int64_t>(x.dim(), 1), 1);
-  if (x.dim() > 1) shape[1] = weight.numel();
-  if (x.dim() == 0) shape.clear();
-  weight = weight.reshape(shape);
+  if (call.name == "aten::prelu") {
+    std::vector<int64_t> shape(std::max<int64_t>(x.dim(), 1), 1);
+    if (x.dim() > 1) shape[1] = weight.numel();
+    if (x.dim() == 0) shape.clear();
+    weight = weight.reshape(shape);
+  }
   const at::Tensor positive = at::relu(x);
   return {positive + weight * (x - positive)};
 }
@@ -216,7 +219,7 @@ void RegisterNorm(Registry& registry) {
                               return {at::add(c.Tensor("self"), at::div(c.Tensor("tensor1"), c.Tensor("tensor2")),
                                               c.Double("value", 1))};
                             }});
-  registry.Register(Rewrite{"aten::prelu", ParametricRelu});
+  for (const char* name : {"aten::prelu", "aten::_prelu_kernel"}) registry.Register(Rewrite{name, ParametricRelu});
   registry.Register(Rewrite{"aten::_softmax_backward_data", SoftmaxBackward});
   registry.Register(Rewrite{"aten::native_dropout_backward", DropoutBackward});
   // ldexp(self, other): self times 2 to the power of other

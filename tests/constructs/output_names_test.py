@@ -19,6 +19,13 @@ class Pair(NamedTuple):
     right: torch.Tensor
 
 
+try:
+    # What torch.export asks of whoever saves a program that returns one.
+    torch.utils._pytree._register_namedtuple(Pair, serialized_type_name="output_names_test.Pair")
+except AttributeError:
+    pass  # this PyTorch exports nothing, or asks for nothing
+
+
 class Heads(nn.Module):
     def __init__(self):
         super().__init__()
@@ -41,9 +48,10 @@ class OfOne(Heads):
 
 
 class OfNamedTuple(Heads):
-    """A tuple by its fields is a tuple."""
+    """A tuple by its fields is a tuple, except for an exported program, which keeps the names of its fields."""
 
     names = ["output", "output.1"]
+    names_in_pt2 = ["output.left", "output.right"]
 
     def forward(self, x) -> Pair:
         return Pair(self.a(x), self.b(x).tanh())
@@ -113,8 +121,9 @@ class OutputNamesTest(unittest.TestCase):
             for door, model in self.models(net, kind.__name__):
                 with self.subTest(kind.__name__, door=door):
                     results = model.decompose(split)
-                    self.assertEqual(results.names, kind.names)
-                    for name, tensor in want.items():
+                    names = getattr(kind, "names_in_" + door, kind.names)
+                    self.assertEqual(results.names, names)
+                    for name, tensor in zip(names, want.values()):
                         if tensor.is_floating_point():
                             torch.testing.assert_close(results[name].recovery.torch(), tensor)
                             found = model.explain(split, targets="1,1", at=name)[0]

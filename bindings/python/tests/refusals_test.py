@@ -57,6 +57,8 @@ class RefusalsTest(unittest.TestCase):
                     layer(rows)
                 except RuntimeError as error:
                     own = str(error).splitlines()[0]
+                except ValueError:
+                    continue  # this PyTorch's Python names both before any operator runs
                 else:
                     continue  # this PyTorch takes both
                 asked = {"attribute": lambda: addend.attribute(layer, rows, target=0),
