@@ -1,5 +1,7 @@
 package dev.addend.djl;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import ai.djl.MalformedModelException;
@@ -49,18 +51,21 @@ class Beside {
     scope.close();
   }
 
-  /** The libraries of LibTorch that this process has mapped. */
+  /** The libraries of LibTorch that this process has mapped: none, or those that DJL brings. */
   static List<Path> loaded() throws IOException {
     return Files.readAllLines(Path.of("/proc/self/maps")).stream()
-        .filter(line -> line.matches(".*/libtorch_cpu[^/]*"))
+        .filter(line -> line.matches(".*/lib(torch|c10)[^/]*"))
         .map(line -> Path.of(line.substring(line.indexOf('/'))))
         .distinct()
         .collect(Collectors.toList());
   }
 
-  /** The folder that DJL copies its libraries to. */
-  static Path folder() throws IOException {
-    return Path.of(System.getProperty("DJL_CACHE_DIR")).toRealPath();
+  /** Fails unless this process has one LibTorch, that which DJL has copied to its folder. */
+  static void assertOnlyThatOfDjl() throws IOException {
+    final Path folder = Path.of(System.getProperty("DJL_CACHE_DIR")).toRealPath();
+    final List<Path> loaded = loaded();
+    assertEquals(1, loaded.stream().filter(file -> file.endsWith("libtorch_cpu.so")).count(), loaded.toString());
+    assertTrue(loaded.stream().allMatch(file -> file.startsWith(folder)), loaded.toString());
   }
 
   static ZooModel<NDList, NDList> served() throws IOException, ModelNotFoundException, MalformedModelException {
