@@ -20,4 +20,8 @@ bool addend_elf_needed(const char* path, const char* start, char* name, size_t s
 // Writes the name that the library at `path` has for others: that of its file, where it says none.
 void addend_elf_own_name(const char* path, char* name, size_t size);
 
+// Whether the file at `path` is for another processor than this library. The system's loader says of one that is there
+// that it is not.
+bool addend_elf_is_foreign(const char* path);
+
 #endif  // ADDEND_C_API_STUB_ELF_NAMES_H_

@@ -25,10 +25,16 @@ static void GiveBackSignalHandlers(void* library) {
   if (disable != NULL) disable();
 }
 
+static void AddLoaderFailure(struct addend_search* search, const char* path) {
+  const char* said = dlerror();
+  addend_add_failure(search, path,
+                     addend_elf_is_foreign(path) ? "it is for another processor; install the one for this machine" : said);
+}
+
 static const struct addend_functions* OpenFile(struct addend_search* search, const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
-    addend_add_failure(search, path, dlerror());
+    AddLoaderFailure(search, path);
     return NULL;
   }
   GiveBackSignalHandlers(library);
@@ -73,7 +79,7 @@ static bool Load(struct addend_search* search, const char* folder, const char* n
   char path[PATH_MAX + 256];
   snprintf(path, sizeof(path), "%s/%s", folder, name);
   if (access(path, R_OK) != 0) return false;
-  if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL) addend_add_failure(search, path, dlerror());
+  if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL) AddLoaderFailure(search, path);
   return true;
 }
 
