@@ -110,6 +110,14 @@ TEST(ExportedModel, GivesConstantsTheTypesThatOperatorsTake) {
   EXPECT_EQ(RunOne(program, {Row({-1, 2, 3})}).item<float>(), 3.0f);
 }
 
+TEST(ExportedModel, RefusesNumbersThatNoIntegerHolds) {
+  TestProgram program = Three();
+  program.Node(Call("torch.ops.aten.select.int", {{"self", Value("x")}, {"dim", Int(0)}, {"index", Constant(1e300)}},
+                    {Value("select")}));
+  program.Output(Value("select"));
+  ExpectError(absl::StatusCode::kInvalidArgument, {"aten::select"}, [&] { RunOne(program, {Row({1, 2, 3})}); });
+}
+
 TEST(ExportedModel, ComputesNumbersFromSizes) {
   TestProgram program;
   program.Input("x", at::kFloat, {Symbolic("Symbol('s0', positive=True, integer=True)"), Fixed(2)});
