@@ -5,9 +5,18 @@ and, only if that is not set, under /usr/local and /usr. Under the latter two
 nothing is copied or linked into the repository: compiler and linker look there
 anyway, and thousands of symbolic links per sandboxed action double the compile
 time of a LibTorch source.
+
+ADDEND_SYSROOT names the root of another machine's system, for which a cross
+compiler builds that looks there: its /usr/local and /usr take the place of ours.
 """
 
-SYSTEM_PREFIXES = ["/usr/local", "/usr"]
+def sysroot(ctx):
+    """The root of the system that is built for; empty for this machine's own."""
+    return ctx.os.environ.get("ADDEND_SYSROOT", "").rstrip("/")
+
+def system_prefixes(ctx):
+    """The prefixes under which compiler and linker look by themselves."""
+    return [sysroot(ctx) + prefix for prefix in ["/usr/local", "/usr"]]
 
 # Two ways of declaring a repository, of which each dependency's repo() is given one.
 
@@ -29,13 +38,17 @@ def library_dirs(ctx, prefix):
     Returns:
       A list of strings.
     """
-    machine = ctx.execute(["uname", "-m"]).stdout.strip()
-    dirs = [
-        "%s/lib/%s-linux-gnu" % (prefix, machine),
-        prefix + "/lib64",
-        prefix + "/lib",
-    ]
-    return [d for d in dirs if ctx.path(d).exists]
+    dirs = [prefix + "/lib64", prefix + "/lib"]
+    return _multiarch_dirs(ctx, prefix) + [d for d in dirs if ctx.path(d).exists]
+
+def _multiarch_dirs(ctx, prefix):
+    if not sysroot(ctx):
+        own = "%s/lib/%s-linux-gnu" % (prefix, ctx.execute(["uname", "-m"]).stdout.strip())
+        return [own] if ctx.path(own).exists else []
+
+    # A sysroot is for one machine, which its folder names.
+    lib = ctx.path(prefix + "/lib")
+    return [str(d) for d in lib.readdir() if d.basename.endswith("-linux-gnu")] if lib.exists else []
 
 def find_library_file(ctx, dirs, names):
     """The first existing `dir/name`, or None."""
@@ -60,10 +73,10 @@ def find_prefix(ctx, what, environ, header, hint):
     """
     chosen = ctx.os.environ.get(environ, "").rstrip("/")
     tried = []
-    for prefix in [chosen] if chosen else SYSTEM_PREFIXES:
+    for prefix in [chosen] if chosen else system_prefixes(ctx):
         path = "%s/include/%s" % (prefix, header)
         if ctx.path(path).exists:
-            return struct(prefix = prefix, system = prefix in SYSTEM_PREFIXES)
+            return struct(prefix = prefix, system = prefix in system_prefixes(ctx))
         tried.append(path)
     fail(("%s was not found. Install %s (tools/setup does it), or set %s to the " +
           "folder that holds its include/ and lib/. Looked for:\n  %s") %
@@ -85,10 +98,11 @@ def _quiet_pkg_config(ctx, prefix, system, modules):
     if not tool or not modules:
         return None
     environment = {}
-    if not system:
-        environment["PKG_CONFIG_PATH"] = ":".join(
-            [d + "/pkgconfig" for d in library_dirs(ctx, prefix)],
-        )
+    if not system or sysroot(ctx):
+        # The other system's modules are not to be taken from this one.
+        name = "PKG_CONFIG_LIBDIR" if sysroot(ctx) else "PKG_CONFIG_PATH"
+        folders = library_dirs(ctx, prefix) + [prefix + "/share"]
+        environment[name] = ":".join([d + "/pkgconfig" for d in folders])
     result = ctx.execute([tool, "--libs-only-l"] + modules, environment = environment)
     if result.return_code != 0:
         return None
@@ -210,6 +224,7 @@ _installed_library = repository_rule(
     # `environ` cannot depend on an attribute; these are all values of `override`.
     environ = [
         "ABSL_HOME",
+        "ADDEND_SYSROOT",
         "BENCHMARK_HOME",
         "CLI11_HOME",
         "GTEST_HOME",

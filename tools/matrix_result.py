@@ -49,20 +49,22 @@ def first_number(*command):
     return found.group() if found else None
 
 
-def package(name):
-    return first_number("dpkg-query", "-W", "-f", "${Version}", name)
+def package(name, root=""):
+    return first_number("dpkg-query", "--admindir=%s/var/lib/dpkg" % root, "-W", "-f", "${Version}", name)
 
 
 def versions(torch):
     """By name, the version of what a run used. `torch`: that of PyTorch from PyPI, or empty."""
+    root = os.environ.get("ADDEND_SYSROOT", "")
     return {
-        "libtorch": torch or package("libtorch-dev"),
+        "libtorch": torch or package("libtorch-dev", root),
         "gcc": first_number("g++", "-dumpfullversion"),
         "bazel": package("bazel-bootstrap"),
         "python": first_number(os.environ.get("ADDEND_PYTHON") or "/usr/bin/python3", "--version"),
         "java": first_number("javac", "-version"),
         "dotnet": first_number("dotnet", "--version"),
         "swig": first_number("swig", "-version"),
+        **({"qemu": first_number("qemu-aarch64-static", "--version")} if root else {}),
     }
 
 

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// This library's own header, which linkers name so.
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
 struct Image {
   const char* data;
   size_t size;
@@ -153,4 +156,15 @@ void addend_elf_own_name(const char* path, char* name, size_t size) {
   snprintf(name, size, "%s", slash == NULL ? path : slash + 1);
   struct Search search = {NULL, false, name, size, false};
   addend_elf_names(path, Compare, &search);
+}
+
+bool addend_elf_is_foreign(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  // What is compared lies at the same places in files of 32 and of 64 bits.
+  ElfW(Ehdr) head;
+  const bool is_elf = read(file, &head, sizeof(head)) == sizeof(head) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0;
+  close(file);
+  return is_elf && (head.e_machine != __ehdr_start.e_machine ||
+                    head.e_ident[EI_CLASS] != __ehdr_start.e_ident[EI_CLASS]);
 }

@@ -24,4 +24,8 @@ void addend_elf_own_name(const char* path, char* name, size_t size);
 // Whether the library at `path` defines or needs a symbol called `name`.
 bool addend_elf_mentions(const char* path, const char* name);
 
+// Whether the file at `path` is for another processor than this library. The system's loader says of one that is there
+// that it is not.
+bool addend_elf_is_foreign(const char* path);
+
 #endif  // ADDEND_C_API_STUB_ELF_NAMES_H_

@@ -96,7 +96,7 @@ static bool Load(struct addend_search* search, const char* folder, const char* n
   char path[PATH_MAX + 256];
   snprintf(path, sizeof(path), "%s/%s", folder, name);
   if (access(path, R_OK) != 0) return false;
-  if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL) addend_add_failure(search, path, dlerror());
+  if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL) addend_add_loader_failure(search, path, dlerror());
   return true;
 }
 

@@ -14,9 +14,13 @@ static const char* AbiText(enum addend_cxx11_abi abi) {
   return abi == ADDEND_NEW_ABI ? "the new C++ ABI (_GLIBCXX_USE_CXX11_ABI=1)" : "a C++ ABI that it does not tell";
 }
 
-void addend_add_loader_failure(struct addend_search* search, const char* implementation, const char* what) {
-  addend_add_failure(search, implementation, what);
-  const enum addend_cxx11_abi abi = addend_implementation_abi(implementation);
+void addend_add_loader_failure(struct addend_search* search, const char* library, const char* what) {
+  if (addend_elf_is_foreign(library)) {
+    addend_add_failure(search, library, "it is for another processor; install the one for this machine");
+    return;
+  }
+  addend_add_failure(search, library, what);
+  const enum addend_cxx11_abi abi = addend_implementation_abi(library);
   if (strstr(what, "undefined symbol: ") == NULL || abi == ADDEND_UNKNOWN_ABI) return;
   addend_text_add(&search->failures,
                   ": it was built for a LibTorch with %s, and the one that was found is of another version or has %s",

@@ -26,9 +26,9 @@ size_t addend_nearest_implementation(const struct addend_search* search);
 // Notes that a file or folder could not be loaded.
 void addend_add_failure(struct addend_search* search, const char* path, const char* what);
 
-// Notes what the loader said of an implementation. Where that lacks a symbol, the file itself is there, and LibTorch
-// too.
-void addend_add_loader_failure(struct addend_search* search, const char* implementation, const char* what);
+// Notes what the loader said of a library, an implementation or one of LibTorch's. Where an implementation lacks a
+// symbol, the file itself is there, and LibTorch too.
+void addend_add_loader_failure(struct addend_search* search, const char* library, const char* what);
 
 // Each writes the reason: no implementation lies beside the stub,
 void addend_say_nothing_there(struct addend_search* search);

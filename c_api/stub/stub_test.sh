@@ -190,6 +190,18 @@ package needy
 says "another library that is missing is named" \
   "9 Addend cannot be loaded ($work/needy/libaddend_torch1.13.so: libother.so.7: cannot open shared object file" \
   "); install libother.so.7, which this machine lacks, and LibTorch 1.13" -- stub "$work/needy/libaddend.so.1" check
+# foreign FILE: makes it one for PowerPC, which is no machine that runs this test.
+foreign() { printf '\025\000' | dd of="$1" bs=1 seek=18 conv=notrunc status=none; }
+package foreign 1.13
+foreign "$work/foreign/libaddend_torch1.13.so"
+says "an implementation for another processor is named" \
+  "libaddend_torch1.13.so: it is for another processor; install the one for this machine" -- \
+  load "$work/debian/libtorch_cpu.so.0.0" stub "$work/foreign/libaddend.so.1" check
+mkdir "$work/elsewhere"
+cp "$work/official/libtorch_cpu.so" "$work/elsewhere"
+foreign "$work/elsewhere/libtorch_cpu.so"
+says "a LibTorch for another processor is named" "$work/elsewhere/libtorch_cpu.so: it is for another processor;" -- \
+  stub "$work/all/libaddend.so.1" from "$work/elsewhere"
 says "an implementation that is missing is named" "9 there is no libaddend_torch<version>.so in $work/none" -- \
   load "$work/debian/libtorch_cpu.so.0.0" stub "$work/none/libaddend.so.1" check
 says "files of two builds are told apart" "libaddend_torch1.13.so: it is of another build of Addend" -- \

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <string>
@@ -17,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
 #include "core/exported/load_model.h"
+#include "core/exported/plan.h"
 #include "core/exported/program_testing.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
@@ -45,6 +48,19 @@ TestProgram Three() {
 }
 
 Argument Int(int64_t value) { return Constant(value, "as_int"); }
+
+// 2^63 and everything beyond it is no int64: what a processor makes of it is not what the program says.
+TEST(Fitted, ANumberIsAnIntegerOnlyWhereOneHoldsIt) {
+  const double limit = std::ldexp(1.0, 63);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Fitted(3.0, c10::IntType::get()).toInt(), 3);
+  EXPECT_EQ(Fitted(-limit, c10::IntType::get()).toInt(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(Fitted(limit / 2, c10::IntType::get()).toInt(), int64_t{1} << 62);
+  for (const double number :
+       {0.5, limit, std::nextafter(-limit, -infinity), 1e300, infinity, -infinity, std::nan("")}) {
+    EXPECT_TRUE(Fitted(number, c10::IntType::get()).isDouble()) << number;
+  }
+}
 
 TEST(ExportedModel, CallsOperatorsByName) {
   TestProgram program = Three();
@@ -92,6 +108,14 @@ TEST(ExportedModel, GivesConstantsTheTypesThatOperatorsTake) {
   program.Node(Call("torch.ops.aten.view.default", {{"self", Value("b")}, {"size", List({})}}, {Value("c")}));
   program.Output(Value("c"));
   EXPECT_EQ(RunOne(program, {Row({-1, 2, 3})}).item<float>(), 3.0f);
+}
+
+TEST(ExportedModel, RefusesNumbersThatNoIntegerHolds) {
+  TestProgram program = Three();
+  program.Node(Call("torch.ops.aten.select.int", {{"self", Value("x")}, {"dim", Int(0)}, {"index", Constant(1e300)}},
+                    {Value("select")}));
+  program.Output(Value("select"));
+  ExpectError(absl::StatusCode::kInvalidArgument, {"aten::select"}, [&] { RunOne(program, {Row({1, 2, 3})}); });
 }
 
 TEST(ExportedModel, ComputesNumbersFromSizes) {

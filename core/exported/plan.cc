@@ -592,6 +592,12 @@ class PlanMaker {
   const Node* node_ = nullptr;
 };
 
+// Whether an int64 holds the number. What a cast makes of any other depends on the processor.
+bool IsInt64(double number) {
+  // The upper bound is no int64 any more.
+  return std::trunc(number) == number && number >= -9223372036854775808.0 && number < 9223372036854775808.0;
+}
+
 }  // namespace
 
 IValue Fitted(const IValue& value, const c10::TypePtr& type) {
@@ -604,8 +610,7 @@ IValue Fitted(const IValue& value, const c10::TypePtr& type) {
   }
   if (IsInteger(bare)) {
     if (value.isBool()) return static_cast<int64_t>(value.toBool());
-    const bool whole = value.isDouble() && std::trunc(value.toDouble()) == value.toDouble();
-    return whole ? IValue(static_cast<int64_t>(value.toDouble())) : value;
+    return value.isDouble() && IsInt64(value.toDouble()) ? IValue(static_cast<int64_t>(value.toDouble())) : value;
   }
   if (bare.kind() == c10::TypeKind::ListType && value.isList()) {
     return FittedList(value.toList().vec(), bare.expectRef<c10::ListType>().getElementType());

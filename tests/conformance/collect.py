@@ -2,7 +2,8 @@
 
     python3 tests/conformance/collect.py bazel-testlogs/tests/conformance tests/conformance/results
 
-Each is named after its LibTorch, device and language. Runs in which something failed are not copied.
+Each is named after its LibTorch, device and language, and after its machine where that is not x86-64. Runs in which
+something failed are not copied.
 """
 
 import json
@@ -28,7 +29,8 @@ def main(logs, out):
             print("%s: %d checks failed; not copied" % (run, content["total"][1]))
             continue
         head = content["head"]
-        name = "libtorch-%s-%s-%s.json" % (head["LibTorch"], head["device"].split(":")[0], head["language"])
+        version = head["LibTorch"] + ("" if head["machine"] == "x86_64" else "-" + head["machine"])
+        name = "libtorch-%s-%s-%s.json" % (version, head["device"].split(":")[0], head["language"])
         with open(os.path.join(out, name), "w", encoding="utf-8") as file:
             file.write(text)
         print("%s: %d checks" % (name, content["total"][0]))

@@ -109,6 +109,8 @@ def _written_impl(ctx):
         arguments = [ctx.outputs.outs[0].dirname],
         outputs = ctx.outputs.outs,
         mnemonic = "ExportCases",
+        # What another processor's emulator asks for.
+        use_default_shell_env = True,
     )
     return [DefaultInfo(files = depset(ctx.outputs.outs), runfiles = ctx.runfiles(ctx.outputs.outs))]
 

@@ -51,6 +51,24 @@ grep -qF -- "-L$work/lib" "$work/actions" || { echo "FAILED: not linked to $work
 refused 'LIBTORCH_INCLUDE and LIBTORCH_LIB belong together' \
   build --nobuild "--repo_env=LIBTORCH_INCLUDE=$work/include" @addend//core/base:in_parallel
 
+echo "== the LibTorch of another machine's system"
+root=$work/root
+mkdir -p "$root/usr/include"/{ATen,torch/csrc/api/include/torch} "$root/usr/lib/other-linux-gnu" "$root/var/lib/dpkg"
+touch "$root/usr/include/ATen/ATen.h" "$root/usr/lib/other-linux-gnu"/lib{c10,torch_cpu}.so
+# Debian's header and Debian's package may tell different versions: the package is right.
+printf '#define TORCH_VERSION_%s\n' 'MAJOR 9' 'MINOR 8' 'PATCH 6' >"$root/usr/include/torch/csrc/api/include/torch/version.h"
+printf '%s\n' 'Package: libtorch-dev' 'Status: install ok installed' 'Architecture: all' 'Version: 9.8.7-1' \
+  'Maintainer: nobody' 'Description: nothing' >"$root/var/lib/dpkg/status"
+"${bazel[@]}" query --noshow_progress "--repo_env=ADDEND_SYSROOT=$root" --output=build \
+  'deps(@addend//third_party/torch, 1)' >"$work/targets"
+# The cross compiler looks there by itself.
+grep -qF -- '-ltorch_cpu' "$work/targets"
+if grep -F -- '"-L' "$work/targets"; then echo "FAILED: told where to look"; exit 1; fi
+info=$(echo "$("${bazel[@]}" info --noshow_progress output_base)"/external/*libtorch/info.bzl)
+for expected in 9.8.7 "$root/usr/lib/other-linux-gnu"; do
+  grep -qF "\"$expected\"" "$info" || { echo "FAILED: expected $expected:"; cat "$info"; exit 1; }
+done
+
 echo "== a LibTorch with the old C++ ABI"
 rm "$work/lib/libc10.so"
 echo 'int nothing;' | gcc -x c -shared -o "$work/lib/libc10.so" -

@@ -7,7 +7,7 @@ Looked for, in this order:
   2. the `torch` package of the chosen Python (ADDEND_PYTHON, by default
      /usr/bin/python3), so that a process which imports torch and a library built
      here share one copy; the package is located without being imported;
-  3. /usr/local and /usr.
+  3. /usr/local and /usr; with ADDEND_SYSROOT those of that system, and no Python's.
 
 @libtorch//:info.bzl says what was chosen: VERSION, ORIGIN, CXX11_ABI,
 CXX_STANDARD, LIBRARIES.
@@ -15,17 +15,16 @@ CXX_STANDARD, LIBRARIES.
 
 load(
     "//third_party:repositories.bzl",
-    "SYSTEM_PREFIXES",
     "find_library_file",
     "has_new_abi",
     "library_dirs",
     "link_headers",
     "starlark_list",
+    "sysroot",
+    "system_prefixes",
 )
 
 _MINIMUM = (1, 13, 1)
-
-_SYSTEM_INCLUDES = [prefix + "/include" for prefix in SYSTEM_PREFIXES]
 
 _API_INCLUDE = "torch/csrc/api/include"
 
@@ -47,6 +46,9 @@ print(spec.submodule_search_locations[0] if spec else "")
 # What belongs to LibTorch in an include folder that it shares with others, as in a
 # conda environment: their Abseil must not come before the one that is linked.
 _HEADER_FOLDERS = ["ATen", "c10", "caffe2", "torch"]
+
+def _system_includes(ctx):
+    return [prefix + "/include" for prefix in system_prefixes(ctx)]
 
 def _candidate(origin, include, lib_dirs):
     return struct(origin = origin, include = include, lib_dirs = lib_dirs)
@@ -119,7 +121,8 @@ def _package_version(ctx):
     """What dpkg says. The header of Debian's 1.13.1 calls itself 1.13.0."""
     if not ctx.which("dpkg-query"):
         return None
-    result = ctx.execute(["dpkg-query", "-W", "-f", "${Version}", "libtorch-dev"])
+    admin = sysroot(ctx) + "/var/lib/dpkg"
+    result = ctx.execute(["dpkg-query", "--admindir=" + admin, "-W", "-f", "${Version}", "libtorch-dev"])
     parts = result.stdout.strip().split(".")
     if result.return_code != 0 or len(parts) < 3:
         return None
@@ -128,7 +131,7 @@ def _package_version(ctx):
 def _is_of_the_system(ctx, include):
     """Whether the headers are those that are installed on this machine, also where links lead to them."""
     header = str(ctx.path(include + "/ATen/ATen.h").realpath)
-    return any([header.startswith(folder + "/") for folder in _SYSTEM_INCLUDES])
+    return any([header.startswith(folder + "/") for folder in _system_includes(ctx)])
 
 def _version(ctx, candidate):
     version = _header_version(ctx, candidate.include)
@@ -173,8 +176,8 @@ def _examine(ctx, candidate):
         origin = candidate.origin,
         include = candidate.include,
         lib_dir = lib_dir,
-        system_headers = candidate.include in _SYSTEM_INCLUDES,
-        system_libraries = lib_dir in [d for prefix in SYSTEM_PREFIXES for d in library_dirs(ctx, prefix)],
+        system_headers = candidate.include in _system_includes(ctx),
+        system_libraries = lib_dir in [d for prefix in system_prefixes(ctx) for d in library_dirs(ctx, prefix)],
         version = version,
         cxx11_abi = 1 if has_new_abi(ctx, libc10) else 0,
         cxx_standard = _cxx_standard(ctx, candidate.include),
@@ -186,12 +189,12 @@ def _candidates(ctx):
     if chosen:
         return [chosen], []
     result, notes = [], []
-    package, reason = _python_package(ctx)
+    package, reason = (None, "is of this machine") if sysroot(ctx) else _python_package(ctx)
     if package:
         result.append(_candidate(_PYTHON_PACKAGE, package + "/include", [package + "/lib"]))
     else:
         notes.append(_PYTHON_PACKAGE + ": " + reason)
-    for prefix in SYSTEM_PREFIXES:
+    for prefix in system_prefixes(ctx):
         result.append(_prefix_candidate(ctx, "system", prefix))
     return result, notes
 
@@ -289,7 +292,7 @@ libtorch_repository = repository_rule(
     # The files live outside the workspace: look again when a server starts.
     local = True,
     configure = True,
-    environ = ["ADDEND_PYTHON", "LIBTORCH_HOME", "LIBTORCH_INCLUDE", "LIBTORCH_LIB"],
+    environ = ["ADDEND_PYTHON", "ADDEND_SYSROOT", "LIBTORCH_HOME", "LIBTORCH_INCLUDE", "LIBTORCH_LIB"],
 )
 
 def repo(declare):

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import os
 import platform
 import subprocess
 import time
@@ -29,7 +30,7 @@ def head(hello, suite, threads, cpu=None):
         ("LibTorch", hello.get("libtorch_version", "")),
         ("device", hello.get("device", "")),
         ("threads", str(threads)),
-        ("machine", platform.machine()),
+        ("machine", machine()),
         ("processor", cpu or processor()),
     ]
     pairs += zip(("GPU", "driver"), gpu(hello.get("device", "")))
@@ -53,9 +54,20 @@ def gpu(device, program="nvidia-smi"):
     return [word.strip() for word in told.strip().split(",", 1)]
 
 
+# The machine and the processor that an emulator runs the testee on, such as "aarch64 neoverse-n1, emulated": the runner
+# itself may run outside of it.
+_EMULATED = "CONFORMANCE_EMULATED"
+
+
+def machine():
+    return os.environ.get(_EMULATED, "").partition(" ")[0] or platform.machine()
+
+
 def processor():
     """Its name and the vector instructions that it has, as far as the system tells."""
-    name, flags = "", ""
+    name, flags = os.environ.get(_EMULATED, "").partition(" ")[2], ""
+    if name:
+        return name
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:

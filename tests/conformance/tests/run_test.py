@@ -4,10 +4,12 @@ import contextlib
 import io
 import json
 import os
+import platform
 import shlex
 import sys
 import tempfile
 import unittest
+import unittest.mock as mock
 import xml.etree.ElementTree as ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -224,6 +226,14 @@ class RunTest(unittest.TestCase):
         self.assertEqual(report.gpu("cuda", program_path), ["unknown", "unknown"])
         self.assertEqual(report.gpu("cuda", self.path("nothing")), ["unknown", "unknown"])
         self.assertEqual(report.gpu("cpu", program_path), [])
+
+    def test_the_head_names_the_machine_of_an_emulator(self):
+        with mock.patch.dict(os.environ, {"CONFORMANCE_EMULATED": "aarch64 neoverse-n1, emulated"}):
+            told = dict(report.head({}, "1", 1))
+        self.assertEqual((told["machine"], told["processor"]), ("aarch64", "neoverse-n1, emulated"))
+        with mock.patch.dict(os.environ, {"CONFORMANCE_EMULATED": ""}):
+            told = dict(report.head({}, "1", 1))
+        self.assertEqual(told["machine"], platform.machine())
 
     def test_bazel_says_where_xml_goes(self):
         os.environ["XML_OUTPUT_FILE"] = self.path("y.xml")
