@@ -46,15 +46,6 @@ std::vector<Position> PositionsOf(const TracedRun& trace, const std::vector<int6
   return positions;
 }
 
-// Where the user lets a LibTorch be tried that this library was not built for: its classes may lie otherwise in memory,
-// and what comes of that need not look wrong.
-Note NoteOnLibTorch() {
-  const std::string& running = RunningLibTorchVersion();
-  return {!running.empty() && !IsSameMinorVersion(running, LibTorchVersion()),
-          absl::StrCat("LibTorch ", running, " computes, and this library is for LibTorch ", LibTorchVersion(),
-                       ": what the two make together was not tested")};
-}
-
 template <typename Predicate>
 std::vector<Position> NodesThat(const Linearization& linearization, const Predicate& predicate) {
   std::vector<Position> positions;
@@ -269,7 +260,8 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
       if (note.holds) notes.push_back(note.sentence);
     }
   };
-  add({NoteOnLibTorch()});
+  const std::string untested = NoteOnLibTorch(RunningLibTorchVersion(), LibTorchVersion());
+  add({{!untested.empty(), untested}});
   add(NotesOnRules(linearization, sweep, auto_preset));
   add(NotesOnReference(trace));
   add(NotesOnSelectors(trace, linearization.policy));
@@ -300,6 +292,12 @@ std::string FirstPositions(const std::vector<Position>& positions) {
   }
   if (positions.size() > 3) texts.push_back(absl::StrCat("and ", positions.size() - 3, " more"));
   return absl::StrJoin(texts, ", ");
+}
+
+std::string NoteOnLibTorch(const std::string& running, const std::string& built) {
+  if (running.empty() || IsSameMinorVersion(running, built)) return "";
+  return absl::StrCat("LibTorch ", running, " computes, and this library is for LibTorch ", built,
+                      ": what the two make together was not tested");
 }
 
 std::string TakenFor(const std::string& selector, const Position& giver) {

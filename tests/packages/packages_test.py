@@ -6,10 +6,15 @@ import io
 import json
 import os
 import re
+import sys
 import tarfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 import zipfile
+
+sys.path.insert(0, os.path.abspath("tools/package"))
+
+import strip
 
 
 def text(path):
@@ -80,6 +85,9 @@ class PackagesTest(unittest.TestCase):
         self.assertEqual(listed, {name: hashlib.sha256(data).hexdigest() for name, data in native.items()})
         for name, data in native.items():
             self.assertFalse(b".debug_info" in data, name + " is not stripped")
+            for start, end in strip.folders(data):
+                for folder in data[start:end].split(b":"):
+                    self.assertTrue(folder.startswith(b"$ORIGIN"), "%s looks for libraries in %r" % (name, folder))
 
     def test_wheel(self):
         (wheel,) = packaged("WHEEL")

@@ -16,6 +16,7 @@ import documents
 import elf
 import platform_tag
 import provenance
+import strip
 import wheel
 
 COMPONENTS = "tools/package/components.json"
@@ -102,6 +103,41 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(names, sorted(set(names)))
         missing = [name for name in names if not hasattr(ctypes.pythonapi, name)]
         self.assertEqual(missing, [])
+
+
+class StripTest(unittest.TestCase):
+    def linked(self, folder, *options, name="function"):
+        library = os.path.join(folder, "library.so")
+        subprocess.run(
+            ["cc", "-shared", "-g", "-x", "c", "-", "-o", library] + list(options),
+            input=b"int NAME(void); int NAME(void) { return 1; }".replace(b"NAME", name.encode()),
+            check=True,
+        )
+        out = os.path.join(folder, "out.so")
+        strip.main(library, out)
+        with open(out, "rb") as file:
+            return file.read()
+
+    def test_folders_of_this_machine_are_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for option in ("--enable-new-dtags", "--disable-new-dtags"):
+                data = self.linked(folder, "-Wl,%s,-rpath,$ORIGIN:/some/folder:$ORIGIN/../lib" % option)
+                self.assertEqual([data[start:end] for start, end in strip.folders(data)], [b"$ORIGIN:$ORIGIN/../lib"])
+                self.assertNotIn(b"/some/folder", data)
+                self.assertNotIn(b".debug_info", data)
+
+    def test_a_name_that_lies_in_the_text_of_the_folders_is_not_lost(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(SystemExit, "shares its text"):
+                self.linked(folder, "-Wl,-rpath,/some/folder:$ORIGIN/../lib", name="lib")
+
+    def test_a_library_without_folders_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(list(strip.folders(self.linked(folder))), [])
+
+    def test_what_is_no_library_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "not an ELF file"):
+            list(strip.folders(b"#!/bin/sh"))
 
 
 class DocumentsTest(unittest.TestCase):

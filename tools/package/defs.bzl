@@ -13,21 +13,37 @@ def _stripped_impl(ctx):
     outs = []
     for file in ctx.files.srcs:
         out = ctx.actions.declare_file("%s/%s" % (ctx.label.name, file.basename))
-        ctx.actions.run_shell(
-            inputs = [file],
+        ctx.actions.run(
+            executable = PYTHON,
+            arguments = ["-B", ctx.file._script.path, file.path, out.path],
+            inputs = [file, ctx.file._script],
             outputs = [out],
-            command = 'strip -o "$2" "$1"',
-            arguments = [file.path, out.path],
             mnemonic = "Strip",
+            use_default_shell_env = True,
         )
         outs.append(out)
     return [DefaultInfo(files = depset(outs), runfiles = ctx.runfiles(outs))]
 
-stripped = rule(
+_stripped = rule(
     implementation = _stripped_impl,
-    doc = "Shared libraries as they are packaged: side by side in the folder <name>, without debug information.",
-    attrs = {"srcs": attr.label_list(allow_files = True, mandatory = True)},
+    attrs = {
+        "srcs": attr.label_list(allow_files = True, mandatory = True),
+        "_script": attr.label(default = "//tools/package:strip.py", allow_single_file = True),
+    },
 )
+
+def stripped(name, srcs, **kwargs):
+    """Shared libraries as they are packaged, side by side in the folder <name>.
+
+    They have no debug information, and name no folder of this machine in which they look for others.
+
+    Args:
+      name: the target's name.
+      srcs: the libraries.
+      **kwargs: visibility and the like.
+    """
+    if HAVE_PACKAGES:
+        _stripped(name = name, srcs = srcs, **kwargs)
 
 def _provenance_impl(ctx):
     outs = [ctx.actions.declare_file("%s.%s" % (ctx.label.name, kind)) for kind in ["json", "props", "link.json"]]
