@@ -93,11 +93,11 @@ TABLE = [
     Noted("single_on_the_way", ("output is in double precision, but went through single precision on its way",), False,
           modules.Narrowed, _row(X.double()), door=DECOMPOSITION),
     # ---- operators without a rule, and failures
-    Noted("absorbed", ("no rule, absorbed into the leftover: ", "bessel_j0"), True, modules.Bessel, _row(),
+    Noted("absorbed", ("no rule, absorbed into the leftover: ", "airy_ai"), True, modules.Airy, _row(),
           policy={"missing_rule": "absorb"}),
     Noted("by_derivative", ("no rule, linearized through the operator's derivative: ", "igamma"), False, modules.Igamma,
           _row(baseline=0.5), policy={"missing_rule": "path"}),
-    Noted("no_derivative", ("no rule and no derivative, all of it is leftover: ", "bessel_j0"), True, modules.Bessel,
+    Noted("no_derivative", ("no rule and no derivative, all of it is leftover: ", "airy_ai"), True, modules.Airy,
           _row(), policy={"missing_rule": "path"}),
     Noted("failures_absorbed", ("tracing failures, absorbed into the leftover: ", "aten::"), True, modules.Summed,
           _row(baseline=0.3), policy={"tolerance": "1e-30", "on_failure": "absorb"}),
