@@ -14,11 +14,34 @@ internal static class Compare
 
     internal static float[] Floats(this Tensor tensor) => tensor.ToArray<float>();
 
+    /// <summary>Numbers of any width: what ids contributed is of float64.</summary>
+    internal static double[] Doubles(this Tensor tensor)
+    {
+        using Tensor wide = tensor.To(DType.Float64);
+        return wide.ToArray<double>();
+    }
+
+    internal static void SameBits(double[] expected, double[] actual)
+    {
+        Assert.NotEmpty(expected);
+        Assert.Equal(MemoryMarshal.Cast<double, long>(expected).ToArray(), MemoryMarshal.Cast<double, long>(actual).ToArray());
+    }
+
     /// <summary>The same numbers to the last bit, and some are there.</summary>
     internal static void SameBits(float[] expected, float[] actual)
     {
         Assert.NotEmpty(expected);
         Assert.Equal(MemoryMarshal.Cast<float, int>(expected).ToArray(), MemoryMarshal.Cast<float, int>(actual).ToArray());
+    }
+
+    internal static void Close(IReadOnlyList<double> expected, IReadOnlyList<double> actual, double within)
+    {
+        Assert.NotEmpty(expected);
+        Assert.Equal(expected.Count, actual.Count);
+        for (int k = 0; k < expected.Count; k++)
+        {
+            Assert.InRange(actual[k], expected[k] - within, expected[k] + within);
+        }
     }
 
     internal static void Close(IReadOnlyList<float> expected, IReadOnlyList<float> actual, double within)

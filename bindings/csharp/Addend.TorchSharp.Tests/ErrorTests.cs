@@ -15,12 +15,12 @@ public sealed class ErrorTests : IDisposable
     {
         using Modules.Sequential network = Networks.Perceptron();
         using TorchTensor wrong = torch.ones(1, 7);
-        string plain = Assert.Throws<ExternalException>(() => network.call(wrong)).Message;
+        string plain = FirstLine(() => network.call(wrong));
         Assert.Contains("shapes cannot be multiplied", plain);
         for (int k = 0; k < 3; k++)
         {
-            Assert.Equal(plain, Assert.Throws<ExternalException>(() => network.Decompose(wrong, Split.Along(1))).Message);
-            Assert.Equal(plain, Assert.Throws<ExternalException>(() => network.Attribute(wrong, Split.Along(1))).Message);
+            Assert.Equal(plain, FirstLine(() => network.Decompose(wrong, Split.Along(1))));
+            Assert.Equal(plain, FirstLine(() => network.Attribute(wrong, Split.Along(1))));
             Assert.Equal(0, Hooks.Of(network));
             using TorchTensor x = Networks.Row();
             network.Decompose(x, Split.Along(1), baseline: 0.0).Composition().IsOf(ModuleTests.Call(network, x));
@@ -48,7 +48,7 @@ public sealed class ErrorTests : IDisposable
         Assert.ThrowsAny<ArgumentException>(() => network.Decompose(x, Split.Along(5)));
         Assert.ThrowsAny<ArgumentException>(() => network.Attribute(x, Split.Along(1), "0,99"));
         Assert.Throws<InvalidOperationException>(() => network.Decompose(
-            new Request(x.ToAddend()), () =>
+            new Request(new Input(x.ToAddend()) { Split = Split.Along(1) }), () =>
             {
                 network.Decompose(x, Split.Along(1));
                 return network.call(x);
@@ -82,6 +82,9 @@ public sealed class ErrorTests : IDisposable
         using TorchTensor x = Networks.Row();
         network.Decompose(x, Split.Along(1), baseline: 0.0).Composition().IsOf(ModuleTests.Call(network, x));
     }
+
+    // Addresses follow.
+    private static string FirstLine(Func<object?> call) => Assert.Throws<ExternalException>(call).Message.Split('\n')[0];
 
     private sealed class Failing : nn.Module<TorchTensor, TorchTensor>
     {

@@ -1,3 +1,5 @@
+using TorchTensor = global::TorchSharp.torch.Tensor;
+
 namespace Addend.TorchSharp.Tests;
 
 /// <summary>Models and tensors that Bazel puts beside the test.</summary>
@@ -10,11 +12,14 @@ internal static class Files
         ? Path("docs/examples/models/digits/sample.safetensors")
         : Path($"tests/conformance/models/{name}.safetensors");
 
-    /// <summary>The first input of a model.</summary>
-    internal static Tensor Input(string name)
+    /// <summary>The first input of a model, on memory that LibTorch aligned: the last bits of a product depend on how it
+    /// is.</summary>
+    internal static TorchTensor Input(string name)
     {
         using TensorFile file = TensorFile.Load(Tensors(name));
-        return file[file.Names.First(tensor => tensor is "input" or "table" or "image" or "sequence" or "tokens")];
+        using Tensor read = file[file.Names.First(one => one is "input" or "table" or "image" or "sequence" or "tokens")];
+        using TorchTensor shared = read.ToTorchSharp();
+        return shared.clone();
     }
 
     private static string Path(string path) => System.IO.Path.Combine(

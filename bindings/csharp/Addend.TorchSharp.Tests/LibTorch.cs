@@ -1,4 +1,5 @@
 using System.Runtime.InteropServices;
+using TorchTensor = global::TorchSharp.torch.Tensor;
 
 namespace Addend.TorchSharp.Tests;
 
@@ -24,6 +25,20 @@ internal static class LibTorch
             .Where(path => Path.GetFileName(path).StartsWith(name, StringComparison.Ordinal))
             .Distinct(),
     ];
+
+    /// <summary>Has finalizers run for what other tests forgot, so that TorchSharp's count of tensors stands still.</summary>
+    internal static long Settled()
+    {
+        for (long before = -1, now = TorchTensor.TotalCount; ; before = now, now = TorchTensor.TotalCount)
+        {
+            if (before == now)
+            {
+                return now;
+            }
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+        }
+    }
 
     /// <summary>Memory of this process that lies in RAM, in bytes.</summary>
     internal static long Resident() =>

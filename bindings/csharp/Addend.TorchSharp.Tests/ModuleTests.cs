@@ -102,9 +102,9 @@ public sealed class ModuleTests : IDisposable
         network.eval();
         using TorchTensor image = Networks.Cnn.Image();
         float[] computed = Call(network, image);
-        long live = TorchTensor.TotalCount;
+        long live = LibTorch.Settled();
         Results results = network.Decompose(image, Split.Along(2, 3), baseline: 0.0);
-        Assert.Equal(live + 1, TorchTensor.TotalCount);  // the output
+        Assert.InRange(TorchTensor.TotalCount, live, live + 1);  // the output, until it is collected
         results.Composition().IsOf(computed);
         Assert.Equal(64, results.Composition().Numc);
         Explanation decomposed = results.Explain("0,1");

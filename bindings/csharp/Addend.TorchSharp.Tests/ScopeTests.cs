@@ -54,18 +54,18 @@ public sealed class ScopeTests : IDisposable
         Tensor here = Tensor.From(new float[] { 1, 2, 3 }, 3);
         TorchTensor lent;
         TorchTensor moved;
-        long before = TorchTensor.TotalCount;
+        long before = LibTorch.Settled();
         using (torch.NewDisposeScope())
         {
             lent = here.ToTorchSharp();
             moved = here.ToTorchSharp().MoveToOuterDisposeScope();
-            Assert.Equal(before + 2, TorchTensor.TotalCount);
+            Assert.Equal(before + 2, LibTorch.Settled());
         }
         Assert.True(lent.IsInvalid);
         Assert.Equal([1, 2, 3], moved.Floats());
         Assert.Equal([1, 2, 3], here.Floats());
         moved.Dispose();
-        Assert.Equal(before, TorchTensor.TotalCount);
+        Assert.Equal(before, LibTorch.Settled());
     }
 
     // What is freed during a run may come back as the memory of another tensor.

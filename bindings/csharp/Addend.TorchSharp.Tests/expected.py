@@ -53,15 +53,17 @@ def files_of(folder, name):
 
 
 def explained(model, x):
-    """The output, its components by the first dimension after the batch, and what each element gave to the largest."""
+    """The output, its components by the first dimension after the batch, and what each element gave to its first one."""
     split = {"dims": 1, "baseline": 0}
+    value = model(x)  # gradients are on, as in TorchSharp: without them LibTorch computes LSTMs another way
     with torch.no_grad():
-        value = model(x)
+        without_gradients = model(x)
     traced = addend.compile(model)
     composition = traced.decompose(addend.Input(x, **split))[0]
-    attribution = traced.explain(addend.Input(x, **split))
+    attribution = traced.explain(addend.Input(x, **split), targets=[",".join("0" * value.dim())])
     return {
         "value": value,
+        "without_gradients": without_gradients,
         "components": composition.components.torch(),
         "reference": composition.reference.torch(),
         "elements": attribution.inputs[0].torch(),
@@ -80,6 +82,7 @@ def main():
         model, tensors = files_of(folder, name)
         inputs = load_file(tensors)
         x = next(inputs[key] for key in ("input", "table", "image", "sequence", "tokens") if key in inputs)
+        x = x.clone()  # onto memory that LibTorch aligned: the last bits of a product depend on how it is
         write("script." + name, explained(torch.jit.load(model).eval(), x))
     for seed, name, network, shape in [(1, "perceptron", Perceptron, (1, 6)), (2, "cnn", Cnn, (1, 2, 8, 8))]:
         torch.manual_seed(seed)
