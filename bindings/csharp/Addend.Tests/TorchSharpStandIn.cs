@@ -40,9 +40,7 @@ public static class torch
 
             public void register_buffer(string name, Tensor buffer) => _buffers.Add((name, buffer));
 
-            public IEnumerable<(string name, Module module)> named_modules() => _children.SelectMany(
-                child => child.Module.named_modules().Select(inner => ($"{child.Name}.{inner.name}", inner.module))
-                    .Prepend((child.Name, child.Module)));
+            public IEnumerable<(string name, Module module)> named_children() => _children;
 
             public IEnumerable<(string name, Modules.Parameter parameter)> named_parameters() => _parameters.Concat(
                 _children.SelectMany(child => child.Module.named_parameters().Select(
@@ -143,8 +141,36 @@ public static class torch
 
     public static class jit
     {
-        public abstract class ScriptModule<T, TResult>
-            : nn.HookableModule<Func<ScriptModule<T, TResult>, T, T>, Func<ScriptModule<T, TResult>, T, TResult, TResult>>
+        public class ScriptModule : nn.Module;
+
+        public class HookableScriptModule<TPreHook, TPostHook> : ScriptModule
+        {
+            protected readonly List<TPreHook> pre_hooks = [];
+            protected readonly List<TPostHook> post_hooks = [];
+
+            /// <summary>How many hooks there are.</summary>
+            public int Hooks => pre_hooks.Count + post_hooks.Count;
+
+            public HookRemover register_forward_pre_hook(TPreHook hook)
+            {
+                pre_hooks.Add(hook);
+                return new HookRemover(() => pre_hooks.Remove(hook));
+            }
+
+            public HookRemover register_forward_hook(TPostHook hook)
+            {
+                post_hooks.Add(hook);
+                return new HookRemover(() => post_hooks.Remove(hook));
+            }
+
+            public class HookRemover(Action removing)
+            {
+                public void remove() => removing();
+            }
+        }
+
+        public abstract class ScriptModule<T, TResult> : HookableScriptModule<
+            Func<ScriptModule<T, TResult>, T, T>, Func<ScriptModule<T, TResult>, T, TResult, TResult>>
         {
             public abstract TResult forward(T input);
 
@@ -164,7 +190,7 @@ public static class torch
         }
 
         // None of the tests has one; Addend.TorchSharp names the type.
-        public abstract class ScriptModule<T1, T2, TResult> : nn.HookableModule<
+        public abstract class ScriptModule<T1, T2, TResult> : HookableScriptModule<
             Func<ScriptModule<T1, T2, TResult>, T1, T2, (T1, T2)?>, Func<ScriptModule<T1, T2, TResult>, T1, T2, TResult, TResult>>;
     }
 

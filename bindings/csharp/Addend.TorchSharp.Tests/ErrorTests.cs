@@ -30,7 +30,7 @@ public sealed class ErrorTests : IDisposable
     [Fact]
     public void Exceptions_of_a_module_come_through()
     {
-        using var network = new Failing();
+        using var network = new Networks.Failing();
         using TorchTensor x = Networks.Row();
         Assert.Equal(
             "stop", Assert.Throws<InvalidOperationException>(() => network.Decompose(x, Split.Along(1))).Message);
@@ -85,22 +85,6 @@ public sealed class ErrorTests : IDisposable
 
     // Addresses follow.
     private static string FirstLine(Func<object?> call) => Assert.Throws<ExternalException>(call).Message.Split('\n')[0];
-
-    private sealed class Failing : nn.Module<TorchTensor, TorchTensor>
-    {
-        private readonly Modules.Linear _first = nn.Linear(6, 3);
-
-        public Failing()
-            : base(nameof(Failing)) => RegisterComponents();
-
-        public bool Fails { get; set; } = true;
-
-        public override TorchTensor forward(TorchTensor input)
-        {
-            TorchTensor y = _first.call(input);
-            return Fails ? throw new InvalidOperationException("stop") : y;
-        }
-    }
 
     private sealed class WithSparse : nn.Module<TorchTensor, TorchTensor>
     {

@@ -68,6 +68,23 @@ internal static class Networks
         }
     }
 
+    /// <summary>Throws in the middle of its work, until it is told not to.</summary>
+    internal sealed class Failing : nn.Module<TorchTensor, TorchTensor>
+    {
+        private readonly Modules.Linear _first = nn.Linear(6, 3);
+
+        public Failing()
+            : base(nameof(Failing)) => RegisterComponents();
+
+        public bool Fails { get; set; } = true;
+
+        public override TorchTensor forward(TorchTensor input)
+        {
+            TorchTensor y = _first.call(input);
+            return Fails ? throw new InvalidOperationException("stop") : y;
+        }
+    }
+
     /// <summary>Ids in; recurrent, whose module gives a tuple, and attention, whose encoder takes three tensors.</summary>
     internal sealed class Text : nn.Module<TorchTensor, TorchTensor>
     {

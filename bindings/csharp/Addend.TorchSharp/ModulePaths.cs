@@ -20,7 +20,7 @@ internal sealed class ModulePaths : IDisposable
         _returned = returned;
         // A module with several names runs under the first of them.
         var known = new HashSet<TorchModule>(ReferenceEqualityComparer.Instance) { root };
-        foreach ((string path, TorchModule module) in root.named_modules())
+        foreach ((string path, TorchModule module) in Within(root, ""))
         {
             if (known.Add(module))
             {
@@ -36,6 +36,24 @@ internal sealed class ModulePaths : IDisposable
             remove();
         }
         _removers.Clear();
+    }
+
+    // What lies inside of a TorchScript module runs in LibTorch's interpreter, which calls no hook; TorchSharp would make
+    // objects for it at each question, and never free all of what they hold.
+    private static IEnumerable<(string Path, TorchModule Module)> Within(TorchModule module, string prefix)
+    {
+        if (module is global::TorchSharp.torch.jit.ScriptModule)
+        {
+            yield break;
+        }
+        foreach ((string name, TorchModule child) in module.named_children())
+        {
+            yield return (prefix + name, child);
+            foreach ((string, TorchModule) inner in Within(child, prefix + name + "."))
+            {
+                yield return inner;
+            }
+        }
     }
 
     // A hook that gives null changes nothing.
