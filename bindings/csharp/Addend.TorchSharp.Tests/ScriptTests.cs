@@ -64,7 +64,33 @@ public sealed class ScriptTests : IDisposable
         results.Composition().IsOf(computed);
         using TorchTensor inner = script.call(x);
         results.Composition("script").IsOf(inner.Floats());
+        Assert.Contains("\"module_path\":\"script\"", results.Report.Json);
+        Assert.Contains("script.layers.0.weight", results.Report.Json);
         Assert.Equal(0, Hooks.Of(script));
+    }
+
+    // LibTorch's interpreter tells the paths. A module that ran with gradients on first comes to a plan in which those
+    // inside of it give copies of their parameters too.
+    [Fact]
+    public void Modules_inside_of_loaded_ones_are_told_by_their_paths()
+    {
+        using var network = torch.jit.load<TorchTensor, TorchTensor>(Files.Script("mlp"));
+        network.eval();
+        using TorchTensor x = Files.Input("mlp");
+        using IDisposable without = torch.no_grad();
+        Assert.Contains("\"module_path\":\"layers.4\"", network.Decompose(x, Split.Along(1)).Report.Json);
+        Dictionary<string, TorchTensor> parameters = network.named_parameters()
+            .ToDictionary(one => one.name, one => (TorchTensor)one.parameter);
+        using TorchTensor expected = nn.functional.linear(x, parameters["layers.0.weight"], parameters["layers.0.bias"]);
+        for (int run = 0; run < 4; run++)
+        {
+            var request = new Request(new Input(x.ToAddend()) { Split = Split.Along(1), Baseline = 0.0 })
+            {
+                Probes = ["layers.0"],
+            };
+            Results results = network.Decompose(request, () => network.call(x));
+            results.Composition("layers.0").IsOf(expected.Floats());
+        }
     }
 
     [Fact]
