@@ -37,7 +37,8 @@ GivenArgument ListOf(const std::vector<GivenArgument>& parts);
 // An argument that takes a list of tensors some of which may be None, such as the indices of index.
 c10::IValue OptionalListOf(const std::vector<c10::IValue>& parts);
 
-// Draws operands. The numbers are the same on every machine and for every LibTorch.
+// Draws operands. The numbers are the same on every machine and for every LibTorch, where the language says which draw
+// comes first: in braces it does, but not among arguments in parentheses, nor among the operands of an operator.
 class Draw {
  public:
   explicit Draw(at::ScalarType dtype, uint64_t seed = 1) : dtype_(dtype), engine_(seed) {}

@@ -47,7 +47,7 @@ void AddArithmetic(std::vector<Case>* cases) {
        [](Draw& d) -> Arguments { return {d.Integers({2, 3}, 9), d.MovingWithin({3}, 0.5, 2)}; }},
       {"aten::div.Tensor", "across_zero",
        [](Draw& d) -> Arguments {
-         return {d.Moving({3}), GivenArgument(d.Uniform({3}, 0.5, 2), d.Uniform({3}, -2, -0.5))};
+         return {d.Moving({3}), GivenArgument{d.Uniform({3}, 0.5, 2), d.Uniform({3}, -2, -0.5)}};
        }},
       {"aten::div_.Tensor", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), d.MovingWithin({1}, 1, 2)}; }},
       {"aten::neg", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},

@@ -112,7 +112,7 @@ void AddSelections(std::vector<Case>* cases) {
       {"aten::sort", "many", [](Draw& d) -> Arguments {
          // Nearly in order all the time, so that each rank is held by a few.
          const at::Tensor order = d.Uniform({2, 1200}, 0.9, 1.1).cumsum(1);
-         return {GivenArgument(order + d.Normal({2, 1200}), order + d.Normal({2, 1200}))};
+         return {GivenArgument{order + d.Normal({2, 1200}), order + d.Normal({2, 1200})}};
        }, kCorners},
       {"aten::sort.stable", "", [](Draw& d) -> Arguments { return {d.Moving({6, 2}), true, int64_t{0}, true}; }, kCorners},
       {"aten::topk", "", [](Draw& d) -> Arguments { return {d.Moving({2, 6}), int64_t{3}}; }, kCorners},

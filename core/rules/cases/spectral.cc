@@ -45,13 +45,13 @@ void AddSpectral(std::vector<Case>* cases) {
       {"aten::complex", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), d.Moving({3})}; }},
       {"aten::polar", "", [](Draw& d) -> Arguments { return {d.MovingWithin({2, 3}, 0.5, 2), d.Moving({3}, 2)}; }},
       {"aten::angle", "leftwards_but_above", [](Draw& d) -> Arguments {
-         return {GivenArgument(d.Complex({6}, 0.3) + c10::complex<double>(-2, 2), d.Complex({6}, 0.3) + c10::complex<double>(2, 2))};
+         return {GivenArgument{d.Complex({6}, 0.3) + c10::complex<double>(-2, 2), d.Complex({6}, 0.3) + c10::complex<double>(2, 2)}};
        }},
       {"aten::abs", "past_zero", [](Draw& d) -> Arguments {
          const at::Tensor value = d.Complex({6});
          return {GivenArgument(value, value * -0.7 + d.Complex({6}, 1e-2))};
        }, kCorners},
-      {"aten::abs", "from_zero", [](Draw& d) -> Arguments { return {GivenArgument(d.Complex({6}), d.Complex({6}, 0))}; }},
+      {"aten::abs", "from_zero", [](Draw& d) -> Arguments { return {GivenArgument{d.Complex({6}), d.Complex({6}, 0)}}; }},
       {"aten::abs", "short_lines", [](Draw& d) -> Arguments {
          const at::Tensor value = d.Complex({6});
          return {GivenArgument(value, value + d.Complex({6}, 1e-5))};
@@ -66,7 +66,7 @@ void AddSpectral(std::vector<Case>* cases) {
       {"aten::div.Scalar", "complex", [=](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), number}; }},
       {"aten::mul.Tensor", "unit", [=](Draw& d) -> Arguments { return {d.Moving({2, 3}), at::scalar_tensor(number, at::kComplexDouble)}; }},
       {"aten::div.Tensor", "complex", [](Draw& d) -> Arguments {
-         return {d.MovingComplex({2, 3}), GivenArgument(d.Complex({3}, 0.3) + 1.5, d.Complex({3}, 0.3) + 1.5)};
+         return {d.MovingComplex({2, 3}), GivenArgument{d.Complex({3}, 0.3) + 1.5, d.Complex({3}, 0.3) + 1.5}};
        }},
       {"aten::div.Tensor", "complex_by_real", [](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), d.MovingWithin({3}, 0.5, 2)}; }},
       {"aten::addcmul", "complex", [](Draw& d) -> Arguments {

@@ -1,6 +1,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 
+#include <initializer_list>
+
 #include "core/rules/cases/cases.h"
 
 namespace addend {
@@ -9,6 +11,13 @@ namespace {
 
 GivenArgument Single(const GivenArgument& argument) {
   return {argument.value.toTensor().to(at::kFloat), argument.reference.toTensor().to(at::kFloat)};
+}
+
+// Terms in the order of the list, in which they are drawn.
+at::Tensor Sum(std::initializer_list<at::Tensor> terms) {
+  at::Tensor sum;
+  for (const at::Tensor& term : terms) sum = sum.defined() ? sum + term : term;
+  return sum;
 }
 
 }  // namespace
@@ -138,14 +147,14 @@ void AddWindows(std::vector<Case>* cases) {
       {"aten::max_pool2d_with_indices_backward", "one", [](Draw& d) -> Arguments {
          const at::Tensor corner = at::tensor({0, 2, 8, 10}, at::kLong).view({2, 2});
          return {d.Moving({2, 2, 2}), d.Moving({2, 4, 4}), Sizes{2, 2}, Sizes{2, 2}, Sizes{0, 0}, Sizes{1, 1}, false,
-                 corner + d.Integers({2, 2, 2}, 2) * 4 + d.Integers({2, 2, 2}, 2)};
+                 Sum({corner, d.Integers({2, 2, 2}, 2) * 4, d.Integers({2, 2, 2}, 2)})};
        }},
       {"aten::max_pool3d_with_indices_backward", "", [](Draw& d) -> Arguments {
          const at::Tensor corner = at::tensor({0, 4, 16, 20}, at::kLong).view({2, 2, 1});
          const Sizes pooled = {2, 1, 2, 2, 1};
          return {d.Moving(pooled), d.Normal({2, 1, 4, 4, 2}), Sizes{2, 2, 2}, Sizes{2, 2, 2}, Sizes{0, 0, 0},
                  Sizes{1, 1, 1}, false,
-                 corner + d.Integers(pooled, 2) * 8 + d.Integers(pooled, 2) * 2 + d.Integers(pooled, 2)};
+                 Sum({corner, d.Integers(pooled, 2) * 8, d.Integers(pooled, 2) * 2, d.Integers(pooled, 2)})};
        }},
       {"aten::avg_pool3d", "", [](Draw& d) -> Arguments {
          return {d.Moving({1, 2, 4, 5, 3}), Sizes{2, 3, 2}, Sizes{1, 2, 2}, Sizes{1, 1, 0}, true, false};
