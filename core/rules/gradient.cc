@@ -392,12 +392,12 @@ at::Tensor PowerOf(const at::Tensor& difference, const at::Tensor& grad, double 
   return difference * difference.abs().pow(p - 2) * grad;
 }
 
-// _cdist_backward(grad, x1, x2, p, cdist)
+// _cdist_backward(grad, x1, x2, p, cdist), whose first argument is called "grad_output" since LibTorch 2.15
 Tensors CrossDistancesBackward(const RewriteCall& call) {
   const double p = call.Double("p", 2);
   if (p < 1 || (p > 1 && p < 2) || !std::isfinite(p)) throw Unimplemented(absl::StrCat(call.name, " with p = ", p));
   const at::Tensor distance = call.Tensor("cdist");
-  at::Tensor grad = call.Tensor("grad");
+  at::Tensor grad = call.Tensor(call.First());
   if (p != 1) grad = (grad / (p == 2 ? distance : distance.pow(p - 1))).masked_fill(distance.eq(0), 0);
   const at::Tensor difference = call.Tensor("x1").unsqueeze(-2) - call.Tensor("x2").unsqueeze(-3);
   return {PowerOf(difference, grad.unsqueeze(-1), p).sum(-2)};
