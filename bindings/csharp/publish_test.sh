@@ -26,7 +26,7 @@ export HOME=$folder/home DOTNET_CLI_HOME=$folder/home NUGET_PACKAGES=$folder/pac
 export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 MSBUILDDISABLENODEREUSE=1 DOTNET_CLI_USE_MSBUILD_SERVER=0
 # Whether certificates of packages were revoked cannot be asked without a network.
 export NUGET_CERT_REVOCATION_MODE=offline
-unset ADDEND_LIBRARY_PATH ADDEND_LIBTORCH_PATH
+unset ADDEND_LIBRARY_PATH
 
 if ! "$DOTNET" publish --source "$dist" --source "$NUGET_CACHE" --output out "${options[@]}" >log 2>&1; then
   cat log >&2

@@ -79,6 +79,7 @@ void AddRearrangements(std::vector<Case>* cases) {
       {"aten::unsqueeze_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), int64_t{1}}; }},
       {"aten::squeeze_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 1, 3})}; }},
       {"aten::squeeze_copy.dim", "", [](Draw& d) -> Arguments { return {d.Moving({2, 1, 3}), int64_t{1}}; }},
+      {"aten::squeeze_copy.dims", "", [](Draw& d) -> Arguments { return {d.Moving({1, 2, 1, 3}), std::vector<int64_t>{0, 2}}; }},
       {"aten::diagonal_copy", "", [](Draw& d) -> Arguments { return {d.Moving({3, 3}), int64_t{1}}; }},
       {"aten::detach_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
       {"aten::alias_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
