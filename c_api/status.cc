@@ -40,8 +40,17 @@ addend_status* MakeOutOfMemory() {
 }
 addend_status* const out_of_memory = MakeOutOfMemory();
 
-// The first line that says something, as Error has it; what LibTorch says after it are pages of stack.
-std::string FirstLine(const std::string& text) {
+std::string TypeName(const std::exception& e) {
+  int failed = 0;
+  char* name = abi::__cxa_demangle(typeid(e).name(), nullptr, nullptr, &failed);
+  std::string text = failed == 0 ? name : typeid(e).name();
+  std::free(name);
+  return text;
+}
+
+// The first line of an error's text that says something, as Error has it; what LibTorch says after it are pages of
+// stack.
+std::string FirstLine(const std::exception& e, const std::string& text) {
   for (const auto line : absl::StrSplit(text, '\n')) {
     const auto trimmed = absl::StripAsciiWhitespace(line);
     if (!trimmed.empty()) {
@@ -49,15 +58,7 @@ std::string FirstLine(const std::string& text) {
       return Shortened(shown, kMostMessage);  // what is escaped may take four times as much
     }
   }
-  return "no reason given";
-}
-
-std::string TypeName(const std::exception& e) {
-  int failed = 0;
-  char* name = abi::__cxa_demangle(typeid(e).name(), nullptr, nullptr, &failed);
-  std::string text = failed == 0 ? name : typeid(e).name();
-  std::free(name);
-  return text;
+  return absl::StrCat("no reason given (", TypeName(e), ")");
 }
 
 void AddPosition(const Position& position, StatusBody& status) {
@@ -90,7 +91,7 @@ int32_t CodeOf(const c10::Error& e) {
 
 void Describe(const Error& e, StatusBody& status) {
   status.code = static_cast<int32_t>(e.code());
-  status.message = FirstLine(e.what());
+  status.message = FirstLine(e, e.what());
   if (status.code == ADDEND_INVALID_ARGUMENT && SaysOutOfMemory(status.message))
     status.code = ADDEND_RESOURCE_EXHAUSTED;
   AddPosition(e.position(), status);
@@ -114,13 +115,13 @@ StatusBody Describe(bool detail) {
     note(e);
   } catch (const c10::Error& e) {
     status.code = CodeOf(e);
-    status.message = FirstLine(e.what_without_backtrace());
+    status.message = FirstLine(e, e.what_without_backtrace());
     note(e);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
     status.code = ADDEND_INTERNAL;
-    status.message = FirstLine(e.what());
+    status.message = FirstLine(e, e.what());
     note(e);
   } catch (...) {
     status.code = ADDEND_UNKNOWN;

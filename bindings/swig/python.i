@@ -2,6 +2,7 @@
  * is an exception, what is given in out_ parameters is the result. See bindings/python/native. */
 
 %{
+#include "bindings/python/native/arrow.h"
 #include "bindings/python/native/callbacks.h"
 #include "bindings/python/native/error.h"
 #include "bindings/python/native/handle.h"
@@ -123,6 +124,10 @@ PyObject* tensor_from_dlpack(PyObject* capsule);
 PyObject* tensor_from_torch(PyObject* tensor);
 PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major);
 PyObject* tensor_address(const addend_tensor* tensor);
+
+/* ---- Streams of Arrow ------------------------------------------------------------------------------------------- */
+
+PyObject* arrow_stream_capsule(unsigned long long address, PyObject* owner);
 
 /* ---- Callbacks -------------------------------------------------------------------------------------------------- */
 

@@ -96,6 +96,19 @@ def differences_of_runs(loaded, known, one):
     return ["output %d: %s" % (k, said) for k, said in enumerate(map(difference, run, known)) if said]
 
 
+def names_of_outputs(found, output):
+    """The names of a program's results, whose order is another one, in the order of the leaves of the live output: "output",
+    "output.1" and so on, or "output.logits" where the program has kept the names."""
+    if "output" in found.names:
+        return ["output" + (".%d" % k if k else "") for k in range(len(found))]
+    flat, _ = torch.utils._pytree.tree_flatten_with_path(output)
+    return [
+        ".".join(["output"] + [str(key.key if hasattr(key, "key") else key.idx) for key in path])
+        for path, leaf in flat
+        if isinstance(leaf, (torch.Tensor, addend.Composition))
+    ]
+
+
 def differences_of_decompositions(loaded, module, one):
     """Compares with what Addend says of the live module: all parts of all outputs, and contributions to one number."""
 
@@ -113,9 +126,8 @@ def differences_of_decompositions(loaded, module, one):
         return [] if better else ["the module is refused, the program is not: %s" % refused]
     found = calling(one, lambda call: loaded.decompose(*call.inputs))
 
-    # A program's outputs are called "output", "output.1" and so on; its results are in another order.
-    names = ["output" + (".%d" % k if k else "") for k in range(len(found))]
     leaves = [leaf for leaf in write.leaves(known.output) if isinstance(leaf, (torch.Tensor, addend.Composition))]
+    names = names_of_outputs(found, known.output)
     if len(found) != len(leaves):
         return ["decomposed: %d results for %d" % (len(found), len(leaves))]
     wrong, explained = [], None

@@ -111,6 +111,10 @@ class TransformersTest(unittest.TestCase):
         try:
             self.fill(row, Run(architecture, attention, masked))
         except Exception as error:
+            if isinstance(error, ValueError) and "does not support an attention implementation" in str(error):
+                # Newer versions have dropped Gemma2's.
+                self.rows.remove(row)
+                self.skipTest("transformers %s has no %s attention for it" % (transformers.__version__, attention))
             row["failure"] = str(error).strip().split("\n")[0][:200]
             raise
 

@@ -3,6 +3,7 @@
 import ctypes
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
+from . import _native
 from ._errors import ResourceExhausted
 
 
@@ -117,10 +118,8 @@ def stream(fields: Sequence[Field], batches: Callable[[], Iterator[Batch]]) -> A
     own.struct.get_schema, own.struct.get_next = _get_schema, _get_next
     own.struct.get_last_error, own.struct.release = _get_last_error, _release_stream
     own.struct.private_data = _keep(own)
-    capsule = _new_capsule(ctypes.addressof(own.struct), STREAM, ctypes.cast(_end_capsule, ctypes.c_void_p))
     # A second reference, for the struct itself: a consumer may have taken its content away.
-    _set_context(capsule, _keep(own))
-    return capsule
+    return _native.arrow_stream_capsule(ctypes.addressof(own.struct), own)
 
 
 def pointer(capsule: Any, name: bytes) -> int:
@@ -129,17 +128,9 @@ def pointer(capsule: Any, name: bytes) -> int:
 
 
 # Prototypes of their own, which nobody else changes.
-_new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-    ("PyCapsule_New", ctypes.pythonapi)
-)
 _get_pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_set_context: Any = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(
-    ("PyCapsule_SetContext", ctypes.pythonapi)
-)
-# Of a capsule that ends, to which no reference may be made any more.
-_get_context: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(("PyCapsule_GetContext", ctypes.pythonapi))
 _increment: Any = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
 _decrement: Any = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 
@@ -174,7 +165,7 @@ class _Held:
 def _fill_schema(schema: Any, form: bytes, name: bytes, flags: int, children: Sequence[Any]) -> None:
     pointers = (ctypes.POINTER(Schema) * max(1, len(children)))(*(ctypes.pointer(child) for child in children))
     schema.format, schema.name, schema.metadata, schema.flags = form, name, None, flags
-    schema.n_children, schema.children = len(children), pointers
+    schema.n_children, schema.children, schema.dictionary = len(children), pointers, None
     schema.release = _release_schema
     schema.private_data = _keep(_Held(form, name, pointers, list(children)))
 
@@ -192,7 +183,8 @@ def _fill_array(array: Any, rows: int, column: Column, children: Sequence[Any]) 
     pointers = (ctypes.POINTER(Array) * max(1, len(children)))(*(ctypes.pointer(child) for child in children))
     array.length, array.null_count, array.offset = rows, column.nulls, 0
     array.n_buffers, array.n_children = len(memory), len(children)
-    array.buffers, array.children = addresses, pointers
+    # Whoever asks gives memory that nobody has written to: every field is.
+    array.buffers, array.children, array.dictionary = addresses, pointers, None
     array.release = _release_array
     array.private_data = _keep(_Held(memory, addresses, pointers, list(children)))
 
@@ -265,13 +257,3 @@ def _release_stream(address: int) -> None:
     held = struct.private_data
     struct.release = Release()
     _decrement(held)
-
-
-@Release
-def _end_capsule(capsule: int) -> None:
-    owner = _get_context(capsule)
-    struct = _kept(owner).struct
-    if struct.release:
-        struct.release(ctypes.addressof(struct))
-    del struct
-    _decrement(owner)

@@ -1246,7 +1246,10 @@ def _is_of_higher_order(error: BaseException) -> bool:
     """Whether PyTorch says that a higher-order operator does not run while operators are seen."""
     if isinstance(error, NotImplementedError):
         return "HigherOrderOperator" in str(error)
-    return any(kind.__name__ == "UncapturedHigherOrderOpError" for kind in type(error).__mro__)
+    kinds = [kind.__name__ for kind in type(error).__mro__]
+    # From LibTorch 2.15 on, the operator has its functions compiled, which fails on what is seen.
+    compiled = "TorchDynamoException" in kinds and "_higher_order_ops" in str(error)
+    return compiled or "UncapturedHigherOrderOpError" in kinds
 
 
 def _raise_own(end: Callable[[Any], None], trace: Any, error: BaseException) -> None:
@@ -1254,6 +1257,9 @@ def _raise_own(end: Callable[[Any], None], trace: Any, error: BaseException) -> 
     try:
         end(trace)
     except Error as own:
+        if str(own).startswith("no reason given"):
+            # An error of Python within an operator, whose words LibTorch does not hand on: `error` has them.
+            return
         # The error of an operator that the model called wrongly is the model's own: it stays as PyTorch words it.
         if own.code not in (Code.INVALID_ARGUMENT, Code.OUT_OF_RANGE):
             raise own from error

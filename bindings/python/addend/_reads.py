@@ -1,6 +1,7 @@
 """Elements that leave PyTorch without an operator: NumPy, lists, pickles and other storages read the memory of a tensor."""
 
 import functools
+import sys
 import threading
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -64,12 +65,18 @@ def _telling(read: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(read)
     def tell(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() in _threads:
+        if threading.get_ident() in _threads and not _is_fake(self):
             torch.ops.addend.elements_read_outside(self)
         return read(self, *args, **kwargs)
 
     tell.untold = read  # type: ignore[attr-defined]
     return tell
+
+
+def _is_fake(tensor: Any) -> bool:
+    """Whether it has no elements: PyTorch's compilers run models on fake tensors, and look at the sizes of their storages."""
+    fakes = sys.modules.get("torch._subclasses.fake_tensor")
+    return fakes is not None and isinstance(tensor, fakes.FakeTensor)
 
 
 def untold(method: Any) -> Callable[..., Any]:

@@ -19,6 +19,13 @@ MODEL = "docs/examples/models/breast_cancer/model.pt"
 ROWS = os.path.abspath("docs/examples/models/breast_cancer/heldout.safetensors")
 
 
+def unwritten(struct):
+    """A struct in memory that holds anything, as consumers of a stream pass it."""
+    made = struct()
+    ctypes.memset(ctypes.byref(made), 0x5A, ctypes.sizeof(made))
+    return made
+
+
 def read_stream(table, most=None):
     """Names, formats and columns of an Arrow stream, read as the specification of the C interface says."""
     capsule = table.__arrow_c_stream__()
@@ -28,9 +35,9 @@ def read_stream(table, most=None):
         if code != 0:
             raise ValueError(ctypes.string_at(stream.get_last_error(ctypes.byref(stream))).decode())
 
-    schema = _arrow.Schema()
+    schema = unwritten(_arrow.Schema)
     require(stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)))
-    assert schema.format == b"+s"
+    assert schema.format == b"+s" and not schema.dictionary and not schema.metadata
     fields = [schema.children[k].contents for k in range(schema.n_children)]
     names, formats = [field.name.decode() for field in fields], [field.format for field in fields]
     schema.release(ctypes.addressof(schema))
@@ -38,12 +45,13 @@ def read_stream(table, most=None):
     columns = [[] for _ in names]
     while most is None or most > 0:
         most = None if most is None else most - 1
-        batch = _arrow.Array()
+        batch = unwritten(_arrow.Array)
         require(stream.get_next(ctypes.byref(stream), ctypes.byref(batch)))
         if not batch.release:
             break
         for k, form in enumerate(formats):
             child = batch.children[k].contents
+            assert not batch.dictionary and not child.dictionary
             assert (child.length, child.n_buffers) == (batch.length, 3 if form == b"u" else 2)
             if form == b"u":
                 offsets = (ctypes.c_int32 * (child.length + 1)).from_address(child.buffers[1])

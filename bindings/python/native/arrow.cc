@@ -1,0 +1,44 @@
+#include "bindings/python/native/arrow.h"
+
+#include <cstdint>
+
+namespace {
+
+constexpr char kStream[] = "arrow_array_stream";
+
+// The struct of Arrow's C stream interface; null as `release`: its content was taken, or is gone.
+struct ArrowArrayStream {
+  int (*get_schema)(ArrowArrayStream*, void*);
+  int (*get_next)(ArrowArrayStream*, void*);
+  const char* (*get_last_error)(ArrowArrayStream*);
+  void (*release)(ArrowArrayStream*);
+  void* private_data;
+};
+
+void Release(PyObject* capsule) {
+  // Consumers that fail drop the capsule with their exception set, and release() may be Python.
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  auto* const stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, kStream));
+  auto* const owner = static_cast<PyObject*>(PyCapsule_GetContext(capsule));
+  if (stream != nullptr && stream->release != nullptr) stream->release(stream);
+  Py_XDECREF(owner);
+  PyErr_Restore(type, value, traceback);
+}
+
+}  // namespace
+
+PyObject* arrow_stream_capsule(unsigned long long address, PyObject* owner) {
+  void* const stream = reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+  PyObject* const capsule = PyCapsule_New(stream, kStream, &Release);
+  if (capsule == nullptr) return nullptr;
+  Py_INCREF(owner);
+  if (PyCapsule_SetContext(capsule, owner) != 0) {
+    Py_DECREF(owner);
+    Py_DECREF(capsule);
+    return nullptr;
+  }
+  return capsule;
+}
