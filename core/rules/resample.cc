@@ -115,7 +115,9 @@ at::Tensor AlongTheGrid(const RuleCall& call, const at::Tensor& images) {
   const RuleOperand& grid = call.Require("grid");
   const int64_t spatial = grid.value.size(-1);
   const bool cubic = call.Int("interpolation_mode", 0) == kCubic;
-  const Quadrature rule = GaussLegendre(cubic ? 3 : static_cast<int>((spatial + 1) / 2));
+  // Along a line the result is a polynomial of this degree, whose derivative n nodes integrate up to degree 2 n - 1.
+  const int64_t degree = cubic ? 3 * spatial : spatial;
+  const Quadrature rule = GaussLegendre(static_cast<int>((degree + 1) / 2));
   const at::Tensor bends = Bends(call);
   const at::Tensor move = call.Move(call.OperandAt("grid"));
   // Each plane is an image of its own, since every one has a derivative of its own.

@@ -2,6 +2,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "core/rules/rule_testing.h"
 
 namespace addend {
@@ -43,6 +45,28 @@ TEST(GridSamplerTest, TheGridAloneLeavesNothingOverFarOutside) {
         ASSERT_EQ(rule.inputs, std::vector<int>({1}));
         EXPECT_LE(RelativeBracket(call, rule), 1e-10);
       }
+    }
+  }
+}
+
+// Along a line, three coordinates make a polynomial of a higher degree than two do. Older LibTorchs refuse to sample
+// volumes by cubics.
+TEST(GridSamplerTest, VolumesLeaveNothingOverEither) {
+  for (const int64_t interpolation : {kLinear, kCubic}) {
+    for (const int64_t padding : {0, 1, 2}) {
+      SCOPED_TRACE(testing::Message() << interpolation << " " << padding);
+      Draw draw(at::kDouble, 3);
+      const OperatorCall sampling(
+          "aten::grid_sampler_3d",
+          {draw.Moving({2, 3, 3, 4, 5}), draw.Moving({2, 2, 3, 2, 3}, 2), interpolation, padding, false});
+      std::optional<RuleCall> call;
+      try {
+        call = sampling.Describe(Faithful());
+      } catch (const c10::Error& refused) {
+        ASSERT_EQ(interpolation, kCubic) << refused.what_without_backtrace();
+        continue;
+      }
+      EXPECT_LE(RelativeBracket(*call, BuildRule(*call)), 1e-10);
     }
   }
 }
