@@ -127,7 +127,7 @@ PyObject* tensor_address(const addend_tensor* tensor);
 
 /* ---- Streams of Arrow ------------------------------------------------------------------------------------------- */
 
-PyObject* arrow_stream_capsule(unsigned long long address, PyObject* owner);
+PyObject* arrow_stream_capsule(PyObject* stream);
 
 /* ---- Callbacks -------------------------------------------------------------------------------------------------- */
 

@@ -118,8 +118,7 @@ def stream(fields: Sequence[Field], batches: Callable[[], Iterator[Batch]]) -> A
     own.struct.get_schema, own.struct.get_next = _get_schema, _get_next
     own.struct.get_last_error, own.struct.release = _get_last_error, _release_stream
     own.struct.private_data = _keep(own)
-    # A second reference, for the struct itself: a consumer may have taken its content away.
-    return _native.arrow_stream_capsule(ctypes.addressof(own.struct), own)
+    return _native.arrow_stream_capsule(own.struct)
 
 
 def pointer(capsule: Any, name: bytes) -> int:

@@ -1,7 +1,5 @@
 #include "bindings/python/native/arrow.h"
 
-#include <cstdint>
-
 namespace {
 
 constexpr char kStream[] = "arrow_array_stream";
@@ -30,13 +28,22 @@ void Release(PyObject* capsule) {
 
 }  // namespace
 
-PyObject* arrow_stream_capsule(unsigned long long address, PyObject* owner) {
-  void* const stream = reinterpret_cast<void*>(static_cast<uintptr_t>(address));
-  PyObject* const capsule = PyCapsule_New(stream, kStream, &Release);
+PyObject* arrow_stream_capsule(PyObject* stream) {
+  Py_buffer memory = {};
+  if (PyObject_GetBuffer(stream, &memory, PyBUF_WRITABLE) != 0) return nullptr;
+  void* const address = memory.buf;
+  const bool fits = memory.len == static_cast<Py_ssize_t>(sizeof(ArrowArrayStream));
+  // The object stays, and with it its memory, which is of one size.
+  PyBuffer_Release(&memory);
+  if (!fits) {
+    PyErr_SetString(PyExc_TypeError, "expected an ArrowArrayStream");
+    return nullptr;
+  }
+  PyObject* const capsule = PyCapsule_New(address, kStream, &Release);
   if (capsule == nullptr) return nullptr;
-  Py_INCREF(owner);
-  if (PyCapsule_SetContext(capsule, owner) != 0) {
-    Py_DECREF(owner);
+  Py_INCREF(stream);
+  if (PyCapsule_SetContext(capsule, stream) != 0) {
+    Py_DECREF(stream);
     Py_DECREF(capsule);
     return nullptr;
   }
