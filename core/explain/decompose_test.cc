@@ -288,18 +288,18 @@ TEST(Decompose, FloatsThatAreReadBackFromIntegersAreSteps) {
 
 TEST(Decompose, MissingRuleNamesOperatorAndPage) {
   const auto run = [](const DecomposeOptions& options) {
-    return DecomposeFunction([](const Tensor& t) { return at::special_bessel_j0(t.abs() + 1) * 2; },
+    return DecomposeFunction([](const Tensor& t) { return at::special_airy_ai(t.abs() + 1) * 2; },
                              SplitInput(Random({3}, 1), {0}), options);
   };
   EXPECT_EQ(MessageOf([&] { run({}); }),
-            "no composition rule for aten::special_bessel_j0 (op #2); see docs/extending.md, or choose policy "
+            "no composition rule for aten::special_airy_ai (op #2); see docs/extending.md, or choose policy "
             "missing_rule=absorb, which leaves over all that the operator gives (it has no derivative, by which "
             "missing_rule=path would find parts)");
   DecomposeOptions absorb;
   absorb.policy.missing_rule = MissingRule::kAbsorb;
   const auto result = run(absorb);
   EXPECT_EQ(result.report.absorbed, 1);
-  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("aten::special_bessel_j0"));
+  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("aten::special_airy_ai"));
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::allclose(parts.recovery(), result.outputs[0].value));
   EXPECT_EQ(parts.components().abs().max().item<double>(), 0);
@@ -596,7 +596,8 @@ TEST(DecomposeErrors, ModelFailuresAreOneLine) {
         },
         SplitInput(Random({2, 3}, 1), {1}));
   });
-  EXPECT_THAT(message, HasSubstr("the model fails on an input f64[2, 3]: mat1 and mat2 shapes cannot be multiplied"));
+  EXPECT_THAT(message, testing::AllOf(HasSubstr("the model fails on an input f64[2, 3]: "),
+                                      HasSubstr("mat1 and mat2 shapes cannot be multiplied")));
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 

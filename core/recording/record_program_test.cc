@@ -528,8 +528,8 @@ TEST(Record, RefusesWhatItCannotRecord) {
   EXPECT_THAT(MessageOf([&] { RecordFunction([](const Tensor& t) { return t.to_sparse().to_dense(); }, x); }),
               HasSubstr("not dense"));
   EXPECT_THAT(MessageOf([&] { RecordFunction([](const Tensor& t) { return t.mm(t); }, x); }),
-              AllOf(HasSubstr("the model fails on an input f64[2, 6]: "),
-                    HasSubstr("mat1 and mat2 shapes cannot be multiplied")));
+              testing::AllOf(HasSubstr("the model fails on an input f64[2, 6]: "),
+                             HasSubstr("mat1 and mat2 shapes cannot be multiplied")));
 }
 
 TEST(Record, MetaModelsHaveNoValues) {

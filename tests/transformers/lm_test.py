@@ -108,7 +108,7 @@ class Cases:
 
     def numbers(self, ids, first, target):
         """What a target is at each generated token, by PyTorch. The ids of those that are explained are the text's."""
-        rows = self.logits(ids)[first - 1 : -1]
+        rows = self.logits(ids)[first - 1 : -1].double()  # a sum of many terms is rounded once
         own = torch.tensor((self.before + self.after)[first:])[:, None]
         log = rows.log_softmax(-1)
         return {
