@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/linearize/call_at_hand.h"
+#include "core/linearize/view.h"
 #include "core/program/written_aside.h"
 
 namespace addend {
@@ -87,6 +88,7 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
     } else if (call.operands[k].written || MayBeWrittenAside(argument)) {
       own[k] = own[k].clone();
     }
+    if (call.operands[k].requires_grad && !c10::GradMode::is_enabled()) own[k] = AsGiven(own[k], call.operands[k]);
   }
   Stack stack = StackRecipe(call, functional.has_value()).Make(given, own);
   (functional ? *functional : call.op).Run(&stack);

@@ -85,13 +85,18 @@ at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand) {
   return WithFlags(ViewOf(own, operand.geometry), operand);
 }
 
+at::Tensor AsGiven(const at::Tensor& tensor, const Operand& operand) {
+  const bool requires_grad = operand.requires_grad && !tensor.requires_grad() && !tensor.is_inference();
+  if (!operand.wrapped_number && !requires_grad) return tensor;
+  // It may be one that others see. Not alias(), which costs as much as a small operator.
+  at::Tensor own(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
+  if (operand.wrapped_number) own.unsafeGetTensorImpl()->set_wrapped_number(true);
+  if (requires_grad) own.set_requires_grad(true);
+  return own;
+}
+
 at::Tensor GivenAgain(const at::Tensor& flat, const Operand& operand) {
-  at::Tensor tensor = ViewOf(flat, operand);
-  if (!operand.wrapped_number) return tensor;
-  // The view may be the tensor itself, which others see.
-  tensor = tensor.alias();
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
+  return AsGiven(ViewOf(flat, operand), operand);
 }
 
 at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand) {

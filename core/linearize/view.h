@@ -27,7 +27,10 @@ at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry);
 // or negated.
 at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand);
 
-// The same, as an operator is given it that runs again: a number that LibTorch wrapped is one again.
+// Returns a tensor as an operator is given it that runs again, without derivatives: a number that LibTorch wrapped is
+// one again, and what had derivatives says so.
+at::Tensor AsGiven(const at::Tensor& tensor, const Operand& operand);
+// The operand over its storage, as the operator is given it.
 at::Tensor GivenAgain(const at::Tensor& flat, const Operand& operand);
 
 // Returns the rows [R, *sizes] of an operand over the rows [R, numel] of its storage. They may be lazily conjugated or

@@ -120,6 +120,7 @@ Operand Recorder::Describe(const at::Tensor& tensor) {
   operand.conjugated = tensor.is_conj();
   operand.negated = tensor.is_neg();
   operand.wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  operand.requires_grad = tensor.requires_grad();
   return operand;
 }
 

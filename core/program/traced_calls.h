@@ -38,6 +38,7 @@ struct Operand {
   bool conjugated = false;  // its elements are the conjugates of what is stored, lazily
   bool negated = false;     // its elements are the negatives of what is stored, lazily
   bool wrapped_number = false;  // a number that LibTorch wrapped: it does not take part in type promotion
+  bool requires_grad = false;   // matmul multiplies in another way, with other last bits, where its second operand does
   at::ScalarType dtype = at::ScalarType::Undefined;  // may differ from that of the storage; see SameNumbers
   Geometry geometry;                                 // in elements of `dtype`
 
