@@ -176,7 +176,7 @@ Tensor Drift(const Tensor& x) {
 
 // As matmul, which multiplies in one way or another by whether its second operand requires derivatives: with MKL their
 // last bits differ.
-Tensor Weigh(const Tensor& x, const Tensor& weight) { return x * (weight.requires_grad() ? 3 : 2); }
+Tensor Weigh(const Tensor& x, const Tensor& weight) { return x * (weight.t().requires_grad() ? 3 : 2); }
 
 TORCH_LIBRARY_FRAGMENT(memory_limit_test, library) {
   library.def("drift(Tensor x) -> Tensor");

@@ -1,7 +1,6 @@
 #include "core/linearize/trace.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
@@ -207,10 +206,11 @@ void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
   const auto start = checkpoints_.on() ? Clock::now() : Clock::time_point();
   if (!own.arguments.empty()) first_error_.In([&] { BeforeRun(own); });
   {
-    // Autograd would hold for the model what the model itself lets go of. Its mode stays as it is, for models look at
-    // it.
-    std::optional<at::AutoDispatchBelowAutograd> without_autograd;
-    if (checkpoints_.on()) without_autograd.emplace();
+    // Autograd would hold for the model what the model itself lets go of. Between operators its mode stays as it is,
+    // for models look at it; within them it is that in which they run again. Below autograd they would not be the same:
+    // views of what requires derivatives do not say so there.
+    std::optional<c10::AutoGradMode> no_grad;
+    if (checkpoints_.on()) no_grad.emplace(false);
     own.call.op.Run(stack);
   }
   own.results = ResultsOf(own.call.op, *stack);

@@ -417,8 +417,11 @@ class PageTest(DaskTest):
         numbers = np.random.RandomState(0).standard_normal((300, 3)).astype(np.float32)
         np.save(self.path("rows.npy"), numbers)
         pandas.DataFrame(numbers, columns=["a", "b", "c"]).to_csv(self.path("rows.csv"), index=False)
+        # Of the same Python: a virtual environment's programs lie beside it.
+        path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
         # The shell of the page is ended with all that it started.
         shell = subprocess.Popen(["sh", "-c", commands + "wait\n"], cwd=self.folder, start_new_session=True,
+                                 env={**os.environ, "PATH": path},
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(shell.wait)
         self.addCleanup(os.killpg, shell.pid, signal.SIGKILL)
