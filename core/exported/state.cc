@@ -25,7 +25,8 @@ std::map<std::string, at::Tensor> Converted(const std::map<std::string, at::Tens
       const auto count = static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size());
       memory = at::empty({0}, tensor.options()).set_(tensor.storage(), 0, {count}, {1}).to(device, type, false, true);
     }
-    converted.emplace(name, memory.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset()));
+    // Detached: its views then ask for derivatives where it does, and not where `memory` does.
+    converted.emplace(name, memory.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset()).detach());
   }
   return converted;
 }
