@@ -56,6 +56,7 @@ def package(name, root=""):
 def versions(torch):
     """By name, the version of what a run used. `torch`: that of PyTorch from PyPI, or empty."""
     root = os.environ.get("ADDEND_SYSROOT", "")
+    swig = os.path.join(os.environ["SWIG_HOME"], "bin", "swig") if os.environ.get("SWIG_HOME") else "swig"
     return {
         "libtorch": torch or package("libtorch-dev", root),
         "gcc": first_number("g++", "-dumpfullversion"),
@@ -63,7 +64,7 @@ def versions(torch):
         "python": first_number(os.environ.get("ADDEND_PYTHON") or "/usr/bin/python3", "--version"),
         "java": first_number("javac", "-version"),
         "dotnet": first_number("dotnet", "--version"),
-        "swig": first_number("swig", "-version"),
+        "swig": first_number(swig, "-version"),
         **({"qemu": first_number("qemu-aarch64-static", "--version")} if root else {}),
     }
 
