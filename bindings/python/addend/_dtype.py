@@ -5,6 +5,15 @@ import functools
 from typing import Any
 
 
+# Before the classes: from Python 3.13 on, members of an enumeration are compared while it is made.
+def _name_in_torch(value: object) -> str:
+    """The name of a dtype or device of PyTorch; "" of anything else."""
+    kind = type(value)
+    if kind.__module__ != "torch" or kind.__name__ not in ("dtype", "device"):
+        return ""
+    return str(value).rpartition(".")[2]
+
+
 class _Name(str):
     """A text that equals the dtype or device of PyTorch that is called so."""
 
@@ -36,14 +45,6 @@ class DType(_Name, enum.Enum):
 
     def __str__(self) -> str:
         return self.value
-
-
-def _name_in_torch(value: object) -> str:
-    """The name of a dtype or device of PyTorch; "" of anything else."""
-    kind = type(value)
-    if kind.__module__ != "torch" or kind.__name__ not in ("dtype", "device"):
-        return ""
-    return str(value).rpartition(".")[2]
 
 
 class Device(_Name):
