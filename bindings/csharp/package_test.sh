@@ -36,9 +36,10 @@ loaded() {
     sed -n 's/.*calling init: //p' | grep -E '/(libc10|libtorch_cpu|libtorch)\.so[^/]*$' | sort -u
 }
 loaded >before
-[[ -z "$libtorch" ]] || grep -q "^$libtorch/libc10" before || { cat before >&2; exit 1; }
-# One that the loader knows needs nothing of its folder but LibTorch itself.
-if [[ -z "$libtorch" ]]; then
+if [[ -n "$libtorch" ]]; then
+  grep -q "^$libtorch/libc10" before || { cat before >&2; exit 1; }
+else
+  # A LibTorch that the loader knows needs nothing of its folder but itself.
   mkdir torch
   while read -r library; do
     case "$library" in

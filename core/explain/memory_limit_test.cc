@@ -174,8 +174,8 @@ Tensor Drift(const Tensor& x) {
   return x * (1 + 1e-3 * ++calls);
 }
 
-// As matmul, which multiplies in one way or another by whether its second operand requires derivatives: with MKL their
-// last bits differ.
+// This operator tells whether its weight requires derivatives, in views of it too. LibTorch's linear chooses by that
+// how it multiplies, and with MKL the last bits differ.
 Tensor Weigh(const Tensor& x, const Tensor& weight) { return x * (weight.t().requires_grad() ? 3 : 2); }
 
 TORCH_LIBRARY_FRAGMENT(memory_limit_test, library) {

@@ -345,9 +345,11 @@ double Distance(const Tensor& a, const Tensor& b) {
   return a.numel() == 0 ? 0 : (a - b).masked_fill(same, 0).abs().max().item<double>();
 }
 
-// The reference is what the steps of the rewrite make of the baseline. Some kernels, such as
-// _native_multi_head_attention with MKL, add the same products in another order than the steps do.
-constexpr double kReferenceTolerance = 1e-13;
+// How far a reference may be from what the operator gives on the baseline: not at all. LibTorch's
+// _native_multi_head_attention is the exception, which was off by 4e-15 with MKL.
+double ReferenceTolerance(const RewriteCase& one, const Tensor& expected) {
+  return one.op == "aten::_native_multi_head_attention" ? 1e-13 * std::max(Largest(expected), 1.0) : 0;
+}
 
 TEST_P(RewriteLaws, NothingIsLeftOverAndTheModelKeepsTheOperatorsNumbers) {
   Prepare(at::kDouble, 1);
@@ -362,8 +364,7 @@ TEST_P(RewriteLaws, NothingIsLeftOverAndTheModelKeepsTheOperatorsNumbers) {
   for (size_t k = 0; k < values.size(); ++k) {
     const Composition& parts = result.outputs[k].composition;
     EXPECT_EQ(Distance(result.outputs[k].value, values[k]), 0) << k;
-    EXPECT_LE(Distance(parts.reference(), references[k]), kReferenceTolerance * std::max(Largest(references[k]), 1.0))
-        << k;
+    EXPECT_LE(Distance(parts.reference(), references[k]), ReferenceTolerance(GetParam(), references[k])) << k;
     EXPECT_EQ(result.outputs[k].value.strides(), values[k].strides());
     const double scale = std::max(Largest(values[k]), 1.0);
     EXPECT_LE(Distance(parts.recovery(), values[k]), 1e-12 * scale) << k;
@@ -385,8 +386,7 @@ TEST_P(RewriteLaws, FastRecovers) {
   for (size_t k = 0; k < values.size(); ++k) {
     const Composition& parts = result.outputs[k].composition;
     EXPECT_EQ(Distance(result.outputs[k].value, values[k]), 0) << k;
-    EXPECT_LE(Distance(parts.reference(), references[k]), kReferenceTolerance * std::max(Largest(references[k]), 1.0))
-        << k;
+    EXPECT_LE(Distance(parts.reference(), references[k]), ReferenceTolerance(GetParam(), references[k])) << k;
     EXPECT_LE(Distance(parts.recovery(), values[k]), 1e-12 * std::max(Largest(values[k]), 1.0)) << k;
   }
 }

@@ -88,7 +88,8 @@ at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand) {
 at::Tensor AsGiven(const at::Tensor& tensor, const Operand& operand) {
   const bool requires_grad = operand.requires_grad && !tensor.requires_grad() && !tensor.is_inference();
   if (!operand.wrapped_number && !requires_grad) return tensor;
-  // It may be one that others see. Not alias(), which costs as much as a small operator.
+  // The marks are set on a copy, because others may hold the tensor. The copy shares its memory, as that of alias()
+  // does, which costs as much as a small operator.
   at::Tensor own(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
   if (operand.wrapped_number) own.unsafeGetTensorImpl()->set_wrapped_number(true);
   if (requires_grad) own.set_requires_grad(true);

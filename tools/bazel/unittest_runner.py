@@ -63,30 +63,26 @@ class XmlResult(unittest.TextTestResult):
         ElementTree.SubElement(case, tag, message=text.strip().splitlines()[-1]).text = text
 
 
-def _write(suite, path):
-    if path:
-        ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
-
-
 def main():
     path, cases = sys.argv[1], sys.argv[2:]
     spec = importlib.util.spec_from_file_location("test", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["test"] = module
-    out = os.environ.get("XML_OUTPUT_FILE")
+    loader = unittest.defaultTestLoader
     try:
         spec.loader.exec_module(module)
+        suite = loader.loadTestsFromNames(cases, module) if cases else loader.loadTestsFromModule(module)
     except unittest.SkipTest as skipped:
-        print("skipped: %s" % skipped)
-        suite = ElementTree.Element("testsuite", name="python")
-        case = ElementTree.SubElement(suite, "testcase", classname="test", name=os.path.basename(path))
-        ElementTree.SubElement(case, "skipped", message=str(skipped))
-        _write(suite, out)
-        return 0
-    loader = unittest.defaultTestLoader
-    suite = loader.loadTestsFromNames(cases, module) if cases else loader.loadTestsFromModule(module)
+        reason = str(skipped)
+
+        def whole_file():
+            raise unittest.SkipTest(reason)
+
+        suite = unittest.TestSuite([unittest.FunctionTestCase(whole_file)])
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=XmlResult).run(suite)
-    _write(result.suite, out)
+    out = os.environ.get("XML_OUTPUT_FILE")
+    if out:
+        ElementTree.ElementTree(result.suite).write(out, encoding="utf-8", xml_declaration=True)
     return 0 if result.wasSuccessful() and result.testsRun > 0 else 1
 
 

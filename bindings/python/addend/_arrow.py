@@ -182,7 +182,7 @@ def _fill_array(array: Any, rows: int, column: Column, children: Sequence[Any]) 
     pointers = (ctypes.POINTER(Array) * max(1, len(children)))(*(ctypes.pointer(child) for child in children))
     array.length, array.null_count, array.offset = rows, column.nulls, 0
     array.n_buffers, array.n_children = len(memory), len(children)
-    # Whoever asks gives memory that nobody has written to: every field is.
+    # The memory of a consumer holds anything, so that every field has to be written.
     array.buffers, array.children, array.dictionary = addresses, pointers, None
     array.release = _release_array
     array.private_data = _keep(_Held(memory, addresses, pointers, list(children)))

@@ -5,7 +5,7 @@ import functools
 from typing import Any
 
 
-# Before the classes: from Python 3.13 on, members of an enumeration are compared while it is made.
+# This function stands before the classes because Python 3.13 and newer compare members of an enumeration while it is made.
 def _name_in_torch(value: object) -> str:
     """The name of a dtype or device of PyTorch; "" of anything else."""
     kind = type(value)

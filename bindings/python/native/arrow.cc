@@ -3,7 +3,6 @@
 namespace {
 
 constexpr char kStream[] = "arrow_array_stream";
-constexpr char kExpected[] = "expected an ArrowArrayStream";
 
 // The struct of Arrow's C stream interface; null as `release`: its content was taken, or is gone.
 struct ArrowArrayStream {
@@ -31,16 +30,13 @@ void Release(PyObject* capsule) {
 
 PyObject* arrow_stream_capsule(PyObject* stream) {
   Py_buffer memory = {};
-  if (PyObject_GetBuffer(stream, &memory, PyBUF_WRITABLE) != 0) {
-    PyErr_SetString(PyExc_TypeError, kExpected);
-    return nullptr;
-  }
+  const bool readable = PyObject_GetBuffer(stream, &memory, PyBUF_WRITABLE) == 0;
   void* const address = memory.buf;
-  const bool fits = memory.len == static_cast<Py_ssize_t>(sizeof(ArrowArrayStream));
+  const bool fits = readable && memory.len == static_cast<Py_ssize_t>(sizeof(ArrowArrayStream));
   // The object stays, and with it its memory, which is of one size.
-  PyBuffer_Release(&memory);
+  if (readable) PyBuffer_Release(&memory);
   if (!fits) {
-    PyErr_SetString(PyExc_TypeError, kExpected);
+    PyErr_SetString(PyExc_TypeError, "expected an ArrowArrayStream");
     return nullptr;
   }
   PyObject* const capsule = PyCapsule_New(address, kStream, &Release);

@@ -417,7 +417,7 @@ class PageTest(DaskTest):
         numbers = np.random.RandomState(0).standard_normal((300, 3)).astype(np.float32)
         np.save(self.path("rows.npy"), numbers)
         pandas.DataFrame(numbers, columns=["a", "b", "c"]).to_csv(self.path("rows.csv"), index=False)
-        # Of the same Python: a virtual environment's programs lie beside it.
+        # The page's programs are those of this Python, which lie beside it where it is that of a virtual environment.
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
         # The shell of the page is ended with all that it started.
         shell = subprocess.Popen(["sh", "-c", commands + "wait\n"], cwd=self.folder, start_new_session=True,

@@ -34,12 +34,13 @@ class DistTest {
   private static final Path QUICKSTART_C = Path.of("docs/examples/quickstart_c").toAbsolutePath();
   private static final Path DIGITS = Path.of("docs/examples/models/digits").toAbsolutePath();
 
+  /** Names the folder of LibTorch; set for this test where the loader does not know the LibTorch of the build. */
+  private static final String LIBTORCH = "ADDEND_LIBTORCH_PATH";
+
   @TempDir Path folder;
 
   private Path empty;
   private Path cache;
-  /** Names the folder of LibTorch; set for this test where the loader does not know the LibTorch of the build. */
-  private static final String LIBTORCH = "ADDEND_LIBTORCH_PATH";
   /** The programs' environment is this test's, but for what is set and removed here. */
   private final Map<String, String> environment = new HashMap<>();
   private final List<String> without = new ArrayList<>();
