@@ -156,13 +156,15 @@ def has_new_abi(ctx, file):
     """Whether a library of C++ has strings of the C++ ABI that GCC 5 brought.
 
     Mangled names of std::string differ between the two and are part of the library's symbol table, which is plain text
-    within the file: no nm is needed.
+    within the file: no nm is needed. Only names of the library's own functions count: one with the old ABI may hold parts of
+    the C++ library's, which have both.
 
     Args:
       ctx: the repository context.
       file: a shared library or an archive.
     """
-    return ctx.execute(["grep", "-q", "-a", "NSt7__cxx1112basic_string", file]).return_code == 0
+    own = "_ZNK?[0-9]+[A-Za-z][A-Za-z0-9_]*NSt7__cxx1112basic_string"
+    return ctx.execute(["grep", "-q", "-a", "-E", own, file]).return_code == 0
 
 def _require_abi(ctx, found):
     """Fails where the library and LibTorch have different ABIs: what uses both could not be linked."""
