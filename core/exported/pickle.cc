@@ -430,7 +430,19 @@ class Reader {
     if (name == "torch._utils _rebuild_parameter" || name == "torch._utils _rebuild_parameter_with_state") {
       return Push(Kind::kTensor, Argument(arguments, 0, Kind::kTensor).number);
     }
+    if (name == "torch._tensor _rebuild_from_type_v2") return CallOfType(arguments);
     Refuse(name);
+  }
+
+  // (FUNCTION, TYPE, ITS ARGUMENTS, STATE), of a tensor to which somebody's code gave attributes: they are the state, and no
+  // class of its own.
+  void CallOfType(const Value& arguments) {
+    const std::string& function = Argument(arguments, 0, Kind::kGlobal).text;
+    const std::string& type = Argument(arguments, 1, Kind::kGlobal).text;
+    Argument(arguments, 2, Kind::kTuple);
+    if (type != "torch Tensor" && type != "torch.nn.parameter Parameter") Refuse(type);
+    if (!absl::StartsWith(function, "torch._utils _rebuild_")) Refuse(function);
+    Call(arguments.items[0], arguments.items[2]);
   }
 
   c10::ScalarType Dtype(const std::string& global) const {

@@ -778,6 +778,25 @@ TEST(OldPrograms, PickledClassesAreRefusedByName) {
   EXPECT_THAT(Refused(OldArchive(function)).text, HasSubstr("pickles w, which is no tensor but __builtin__ eval"));
 }
 
+TEST(OldPrograms, TensorsMayHaveAttributes) {
+  const auto with_attributes = [](const std::string& type, const std::string& function) {
+    std::string pickle = SavedPickle();
+    const std::string plain = "ctorch._utils\n_rebuild_tensor_v2\n(";
+    pickle.replace(pickle.find(plain), plain.size(),
+                   "ctorch._tensor\n_rebuild_from_type_v2\n(c" + function + "\nc" + type + "\n(");
+    // A dict with one attribute, which is true.
+    pickle.replace(pickle.size() - 4, 4, "t}X\x04" + std::string(3, '\0') + "mark\x88stRs.");
+    return OldArchive(pickle);
+  };
+  const std::string function = "torch._utils\n_rebuild_tensor_v2";
+  EXPECT_EQ(Read(with_attributes("torch\nTensor", function)).state.at("w").numel(), 6);
+  EXPECT_EQ(Read(with_attributes("torch.nn.parameter\nParameter", function)).state.at("w").numel(), 6);
+  EXPECT_THAT(Refused(with_attributes("my\nTensor", function)).text, HasSubstr("pickles my Tensor"));
+  EXPECT_THAT(Refused(with_attributes("torch\nTensor", "os\nsystem")).text, HasSubstr("pickles os system"));
+  EXPECT_THAT(Refused(with_attributes("torch\nTensor", "torch._tensor\n_rebuild_from_type_v2")).text,
+              HasSubstr("pickles torch._tensor _rebuild_from_type_v2"));
+}
+
 TEST(OldPrograms, PickledTensorsLieWithinTheirStorage) {
   EXPECT_THAT(Refused(OldArchive(SavedPickle(), ProgramParts().weight.substr(4))).text, HasSubstr("takes 6 elements"));
 }

@@ -102,8 +102,15 @@ TEST_F(Shims, Norms) {
   const Tensor weight = at::randn({4});
   const Tensor expected = x / (x.pow(2).mean(-1, true) + 1e-3).sqrt() * weight;
   EXPECT_TRUE(One("aten::rms_norm", "", {x, std::vector<int64_t>{4}, weight, 1e-3}).allclose(expected, 1e-5, 1e-6));
-  const Tensor half = One("aten::rms_norm", "", {x.to(at::kBFloat16), std::vector<int64_t>{4}, IValue(), IValue()});
-  EXPECT_EQ(half.scalar_type(), at::kBFloat16);
+  const Tensor half = x.to(at::kBFloat16);
+  const Tensor of_half = One("aten::rms_norm", "", {half, std::vector<int64_t>{4}, IValue(), 1e-3});
+  EXPECT_EQ(of_half.scalar_type(), at::kBFloat16);
+  // Without an epsilon, that of what is computed in. Up to 2.6, LibTorch took that of the input.
+  Stack stack = {half, std::vector<int64_t>{4}, IValue(), IValue()};
+  FindShim("aten::rms_norm", "")->function(&stack);
+  const Tensor wide = half.to(at::kFloat);
+  const double epsilon = std::numeric_limits<float>::epsilon();
+  EXPECT_TRUE(stack[0].toTensor().equal((wide * (wide.pow(2).mean(-1, true) + epsilon).rsqrt()).to(at::kBFloat16)));
   CallShim("aten::_fused_rms_norm", "", {x, std::vector<int64_t>{4}, weight, 1e-3});
   const Tensor pixels = at::randn({2, 4, 3, 3});
   const Tensor bias = at::randn({4});

@@ -48,7 +48,8 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
-  if (error && error != std::errc::no_such_file_or_directory) throw FileError("read", folder, error.value());
+  // By its number: LibTorch may bring parts of the C++ library, whose categories of errors are others than ours.
+  if (error && error.value() != ENOENT) throw FileError("read", folder, error.value());
   std::sort(names.begin(), names.end());
   return names;
 }
