@@ -173,6 +173,8 @@ void AddTransformer(std::vector<Case>* cases) {
   };
   const Tensor ends = at::tensor({4, 4, 12}, at::kInt);  // one group is empty
   grouped("rows", {12, 4}, {3, 4, 8}, ends);
+  cases->push_back({"transformers::grouped_mm_fallback", "", [=](Draw& d) -> Arguments {
+    return {d.Moving({12, 4}), d.Moving({3, 4, 8}), ends}; }});
   grouped("columns", {3, 4, 8}, {8, 12}, ends);
   grouped("sums", {4, 12}, {12, 8}, ends);
   grouped("batches", {3, 4, 8}, {3, 8, 4}, {});

@@ -128,6 +128,13 @@ void DefineAttention(torch::Library& library) {
       });
 }
 
+// Whether position p of `size` belongs to group g: [p, g].
+Tensor Members(const Tensor& ends, int64_t size, at::ScalarType dtype) {
+  const Tensor positions = at::arange(size, at::kInt).unsqueeze(1);
+  const Tensor begins = at::cat({at::zeros({1}, at::kInt), ends.slice(0, 0, -1)});
+  return positions.ge(begins).logical_and(positions.lt(ends)).to(dtype);
+}
+
 TORCH_LIBRARY(newer, library) {
   library.def("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
               [](const Tensor& x, at::IntArrayRef shape, const Optional<Tensor>& weight, Optional<double> eps) {
@@ -149,12 +156,7 @@ TORCH_LIBRARY(newer, library) {
       [](const Tensor& a, const Tensor& b, const Optional<Tensor>& ends, const Optional<Tensor>&,
          Optional<at::ScalarType>) {
         if (!ends.has_value()) return at::einsum("gmk,gkn->gmn", {a, b});
-        // Whether position p belongs to group g: [p, g].
-        const auto members = [&](int64_t size) {
-          const Tensor positions = at::arange(size, at::kInt).unsqueeze(1);
-          const Tensor begins = at::cat({at::zeros({1}, at::kInt), ends->slice(0, 0, -1)});
-          return positions.ge(begins).logical_and(positions.lt(*ends)).to(a.scalar_type());
-        };
+        const auto members = [&](int64_t size) { return Members(*ends, size, a.scalar_type()); };
         if (b.dim() == 3) return at::einsum("mk,gkn,mg->mn", {a, b, members(a.size(0))});
         if (a.dim() == 3) return at::einsum("gmk,kn,ng->mn", {a, b, members(b.size(1))});
         return at::einsum("mk,kn,kg->gmn", {a, b, members(a.size(1))});
@@ -264,6 +266,14 @@ TORCH_LIBRARY_FRAGMENT(torchvision, library) {
       "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, int stride_h, int stride_w, "
       "int pad_h, int pad_w, int dilation_h, int dilation_w, int groups, int offset_groups, bool use_mask) -> Tensor",
       &DeformConv2d);
+}
+
+// Under the name of transformers, whose Python is not here.
+TORCH_LIBRARY_FRAGMENT(transformers, library) {
+  library.def("grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+              [](const Tensor& input, const Tensor& weight, const Tensor& offs) {
+                return at::einsum("mk,gkn,mg->mn", {input, weight, Members(offs, input.size(0), input.scalar_type())});
+              });
 }
 
 const Registry& TestRegistry() {

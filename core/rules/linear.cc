@@ -273,10 +273,10 @@ std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
 
 // _grouped_mm(self, mat2, offs, bias, out_dtype): one product for each group. Slices end where `offs` says: of the rows
 // of a matrix that meets a batch, of the columns of one that a batch meets, or of what two matrices sum over. Two
-// batches are multiplied matrix by matrix.
+// batches are multiplied matrix by matrix. Where LibTorch has no such operator, transformers brings one for rows.
 std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
-  const at::Tensor a = call.Tensor("self");
-  const at::Tensor b = call.Tensor("mat2");
+  const at::Tensor a = call.Tensor(call.NameOf(0));
+  const at::Tensor b = call.Tensor(call.NameOf(1));
   if (call.Tensor("bias").defined()) throw Unimplemented(call.name + " with a bias");
   const auto as_asked = [&](const at::Tensor& product) {
     return call.IsNone("out_dtype") ? product : product.to(call.Given("out_dtype").toScalarType());
@@ -346,6 +346,7 @@ void RegisterLinear(Registry& registry) {
   registry.Register(Rule{"aten::addmv", Kind::kAffine, sum}.CoversComplex());
   registry.Register(Rewrite{"aten::tensordot", ContractedProduct});
   registry.Register(Rewrite{"aten::_grouped_mm", GroupedProduct});
+  registry.Register(Rewrite{"transformers::grouped_mm_fallback", GroupedProduct});
   registry.Register(Rewrite{"aten::_weight_int8pack_mm", ProductWithIntegers});
   registry.Register({"aten::addbmm", Kind::kAffine, SumOfProducts});
   registry.Register({"aten::addr", Kind::kAffine, AddOuter});

@@ -11,6 +11,8 @@ from torch import nn
 
 import addend
 
+VERSION = tuple(int(number) for number in torch.__version__.split(".")[:2])
+
 X = torch.tensor([[0.5, -1.0, 2.0], [0.3, 0.2, -0.7]])
 
 
@@ -48,10 +50,10 @@ class OfOne(Heads):
 
 
 class OfNamedTuple(Heads):
-    """A tuple by its fields is a tuple, except for an exported program, which keeps the names of its fields."""
+    """A tuple by its fields is a tuple, except for an exported program, which keeps their names from PyTorch 2.7 on."""
 
     names = ["output", "output.1"]
-    names_in_pt2 = ["output.left", "output.right"]
+    names_in_pt2 = ["output.left", "output.right"] if VERSION >= (2, 7) else names
 
     def forward(self, x) -> Pair:
         return Pair(self.a(x), self.b(x).tanh())

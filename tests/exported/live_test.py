@@ -28,7 +28,6 @@ if HAS_EXPORT:
 ONLY_IN_PROGRAMS = (
     "torch.export.save",
     "no composition rule for aten::_native_batch_norm_legit_functional",
-    "no composition rule for transformers::grouped_mm_fallback",
 )
 
 
