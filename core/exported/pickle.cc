@@ -434,8 +434,8 @@ class Reader {
     Refuse(name);
   }
 
-  // (FUNCTION, TYPE, ITS ARGUMENTS, STATE), of a tensor to which somebody's code gave attributes: they are the state, and no
-  // class of its own.
+  // (FUNCTION, TYPE, ITS ARGUMENTS, STATE), of a tensor to which somebody's code gave attributes: they are the state,
+  // and no class of its own.
   void CallOfType(const Value& arguments) {
     const std::string& function = Argument(arguments, 0, Kind::kGlobal).text;
     const std::string& type = Argument(arguments, 1, Kind::kGlobal).text;

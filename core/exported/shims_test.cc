@@ -106,11 +106,11 @@ TEST_F(Shims, Norms) {
   const Tensor of_half = One("aten::rms_norm", "", {half, std::vector<int64_t>{4}, IValue(), 1e-3});
   EXPECT_EQ(of_half.scalar_type(), at::kBFloat16);
   // Without an epsilon, that of what is computed in. Up to 2.6, LibTorch took that of the input.
-  Stack stack = {half, std::vector<int64_t>{4}, IValue(), IValue()};
-  FindShim("aten::rms_norm", "")->function(&stack);
+  Stack unsaid = {half, std::vector<int64_t>{4}, IValue(), IValue()};
+  FindShim("aten::rms_norm", "")->function(&unsaid);
   const Tensor wide = half.to(at::kFloat);
   const double epsilon = std::numeric_limits<float>::epsilon();
-  EXPECT_TRUE(stack[0].toTensor().equal((wide * (wide.pow(2).mean(-1, true) + epsilon).rsqrt()).to(at::kBFloat16)));
+  EXPECT_TRUE(unsaid[0].toTensor().equal((wide * (wide.pow(2).mean(-1, true) + epsilon).rsqrt()).to(at::kBFloat16)));
   CallShim("aten::_fused_rms_norm", "", {x, std::vector<int64_t>{4}, weight, 1e-3});
   const Tensor pixels = at::randn({2, 4, 3, 3});
   const Tensor bias = at::randn({4});

@@ -180,12 +180,11 @@ class LiveTest(unittest.TestCase):
                     raise
                 self.skipTest("refused at load: %s" % refused)
             self.assertEqual([], differences_of_runs(loaded, known, one), "beside PyTorch's own run of the program")
-            # A decomposed program has other operators, and other bits, than the module.
-            if decomposed:
-                wrong = differences_of_decompositions(loaded, of_program, one)
-            else:
-                wrong = differences_of_runs(loaded, outputs_of(module, one), one)
-                wrong += differences_of_decompositions(loaded, module, one)
+            # A decomposed program has other operators, and other bits, than the module. Some versions of PyTorch give other
+            # bits for convolutions of programs too, in their own run.
+            alike = not decomposed and not any(map(difference, known, outputs_of(module, one)))
+            live = module if alike else of_program
+            wrong = differences_of_decompositions(loaded, live, one)
             self.assertEqual([], wrong, "beside the live module")
 
 
