@@ -2,7 +2,8 @@
 # torchsharp_live_test.sh PROGRAM NATIVE PYTHON_PACKAGE: the tests of Addend.TorchSharp in a process with TorchSharp itself and
 # LibTorch 2.10. What it needs beside the program is not everywhere:
 #
-#   an implementation for LibTorch 2.10 in NATIVE: tools/matrix pip-2.10.0 builds it, or ADDEND_IMPLEMENTATIONS names it;
+#   an implementation for LibTorch 2.10 in NATIVE: tools/matrix pip-2.10.0 --libraries DIR builds it, ADDEND_IMPLEMENTATIONS=DIR
+#   gathers it;
 #   that LibTorch: ADDEND_TORCHSHARP_LIBTORCH names its folder, tools/matrix pip-2.10.0 installs it otherwise;
 #   the C++ library of GCC 13 or newer, which TorchSharp's native library needs: that of this system, or else that of a
 #   folder of a newer one, ADDEND_TORCHSHARP_SYSTEM, or what tools/matrix debian13 makes.
@@ -25,7 +26,7 @@ fi
 [[ -e "$libtorch/libtorch_cpu.so" ]] ||
   skip "there is no LibTorch 2.10 here (ADDEND_TORCHSHARP_LIBTORCH; tools/matrix pip-2.10.0 installs one)"
 [[ -e "$native/libaddend_torch2.10.so" ]] ||
-  skip "this build has no implementation for LibTorch 2.10 (tools/matrix pip-2.10.0, or ADDEND_IMPLEMENTATIONS)"
+  skip "this build has no implementation for LibTorch 2.10 (tools/matrix pip-2.10.0 --libraries DIR, and ADDEND_IMPLEMENTATIONS=DIR)"
 
 # What runs with TorchSharp's native library.
 run=()
