@@ -48,7 +48,8 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
-  // By its number: LibTorch may bring parts of the C++ library, whose categories of errors are others than ours.
+  // Only the number of the error tells: LibTorch may bring parts of the C++ library, and with them other categories of
+  // errors, which are equal to none of ours.
   if (error && error.value() != ENOENT) throw FileError("read", folder, error.value());
   std::sort(names.begin(), names.end());
   return names;
