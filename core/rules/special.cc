@@ -17,6 +17,16 @@
 #include <ATen/ops/round.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sigmoid.h>
+#include <ATen/ops/special_bessel_j0.h>
+#include <ATen/ops/special_bessel_j1.h>
+#include <ATen/ops/special_bessel_y0.h>
+#include <ATen/ops/special_bessel_y1.h>
+#include <ATen/ops/special_modified_bessel_i0.h>
+#include <ATen/ops/special_modified_bessel_i1.h>
+#include <ATen/ops/special_modified_bessel_k0.h>
+#include <ATen/ops/special_modified_bessel_k1.h>
+#include <ATen/ops/special_scaled_modified_bessel_k0.h>
+#include <ATen/ops/special_scaled_modified_bessel_k1.h>
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -41,8 +51,37 @@ RuleResult PointwiseInOne(const RuleCall& call, Curve curve) {
   return Pointwise(one, curve);
 }
 
-void Register(Registry& registry, const char* name, Curve curve) {
-  registry.Register(Rule{name, Kind::kPointwise, [curve](const RuleCall& call) { return Pointwise(call, curve); }});
+void Register(Registry& registry, const char* name, Curve curve, KnownDerivative known = nullptr) {
+  registry.Register(Rule{name, Kind::kPointwise, [=](const RuleCall& call) { return Pointwise(call, curve, known); }});
+}
+
+// Bessel functions of orders 0 and 1, which LibTorch differentiates from 2.15 on. Formulas: DLMF 10.6.2 and 10.29.2.
+at::Tensor OverX(const at::Tensor& y, const at::Tensor& x) {  // of order 1, whose slope at zero is 1/2
+  return at::where(x.eq(0), at::scalar_tensor(0.5, x.options()), y / x);
+}
+at::Tensor DerivativeOfJ0(const RuleCall&, const at::Tensor& x) { return -at::special_bessel_j1(x); }
+at::Tensor DerivativeOfJ1(const RuleCall&, const at::Tensor& x) {
+  return at::special_bessel_j0(x) - OverX(at::special_bessel_j1(x), x);
+}
+at::Tensor DerivativeOfY0(const RuleCall&, const at::Tensor& x) { return -at::special_bessel_y1(x); }
+at::Tensor DerivativeOfY1(const RuleCall&, const at::Tensor& x) {
+  return at::special_bessel_y0(x) - at::special_bessel_y1(x) / x;
+}
+at::Tensor DerivativeOfI0(const RuleCall&, const at::Tensor& x) { return at::special_modified_bessel_i1(x); }
+at::Tensor DerivativeOfI1(const RuleCall&, const at::Tensor& x) {
+  return at::special_modified_bessel_i0(x) - OverX(at::special_modified_bessel_i1(x), x);
+}
+at::Tensor DerivativeOfK0(const RuleCall&, const at::Tensor& x) { return -at::special_modified_bessel_k1(x); }
+at::Tensor DerivativeOfK1(const RuleCall&, const at::Tensor& x) {
+  return -at::special_modified_bessel_k0(x) - at::special_modified_bessel_k1(x) / x;
+}
+// e^x K_0(x) and e^x K_1(x)
+at::Tensor DerivativeOfScaledK0(const RuleCall&, const at::Tensor& x) {
+  return at::special_scaled_modified_bessel_k0(x) - at::special_scaled_modified_bessel_k1(x);
+}
+at::Tensor DerivativeOfScaledK1(const RuleCall&, const at::Tensor& x) {
+  const at::Tensor k1 = at::special_scaled_modified_bessel_k1(x);
+  return k1 - at::special_scaled_modified_bessel_k0(x) - k1 / x;
 }
 
 int CountDecomposed(const RuleCall& call) {
@@ -288,6 +327,16 @@ void RegisterSpecial(Registry& registry) {
     Register(registry, name, Curve::kSmooth);
   }
   for (const char* name : {"aten::acosh", "aten::special_entr"}) Register(registry, name, Curve::kPower);
+  Register(registry, "aten::special_bessel_j0", Curve::kSmooth, DerivativeOfJ0);
+  Register(registry, "aten::special_bessel_j1", Curve::kSmooth, DerivativeOfJ1);
+  Register(registry, "aten::special_bessel_y0", Curve::kPower, DerivativeOfY0);
+  Register(registry, "aten::special_bessel_y1", Curve::kPower, DerivativeOfY1);
+  Register(registry, "aten::special_modified_bessel_i0", Curve::kSmooth, DerivativeOfI0);
+  Register(registry, "aten::special_modified_bessel_i1", Curve::kSmooth, DerivativeOfI1);
+  Register(registry, "aten::special_modified_bessel_k0", Curve::kPower, DerivativeOfK0);
+  Register(registry, "aten::special_modified_bessel_k1", Curve::kPower, DerivativeOfK1);
+  Register(registry, "aten::special_scaled_modified_bessel_k0", Curve::kPower, DerivativeOfScaledK0);
+  Register(registry, "aten::special_scaled_modified_bessel_k1", Curve::kPower, DerivativeOfScaledK1);
   // At zero, and at every negative integer.
   for (const char* name : {"aten::digamma", "aten::lgamma", "aten::mvlgamma", "aten::polygamma"}) {
     registry.Register(

@@ -166,6 +166,44 @@ TEST(XLogYTest, StandsInWhereTheReferenceIsInfinite) {
 }
 
 // Also where a sample is too short for its target, and for lines that need many nodes.
+// Where nothing moves the slope is the derivative, which the rules of these functions hold themselves.
+TEST(BesselTest, TheDerivativeIsThatOfTheFunction) {
+  struct Function {
+    const char* op;
+    std::vector<double> points;
+  };
+  const std::vector<double> anywhere = {-7.5, -0.4, 0, 1e-3, 0.4, 2.5, 11};
+  const std::vector<double> positive = {0.1, 0.4, 1, 2.5, 7.5, 11};
+  for (const Function& function : std::vector<Function>{{"aten::special_bessel_j0", anywhere},
+                                                        {"aten::special_bessel_j1", anywhere},
+                                                        {"aten::special_bessel_y0", positive},
+                                                        {"aten::special_bessel_y1", positive},
+                                                        {"aten::special_modified_bessel_i0", anywhere},
+                                                        {"aten::special_modified_bessel_i1", anywhere},
+                                                        {"aten::special_modified_bessel_k0", positive},
+                                                        {"aten::special_modified_bessel_k1", positive},
+                                                        {"aten::special_scaled_modified_bessel_k0", positive},
+                                                        {"aten::special_scaled_modified_bessel_k1", positive}}) {
+    const at::Tensor x = Vector(function.points);
+    RuleCall call;
+    const RuleResult rule = BuildFor(function.op, {GivenArgument(x, x.clone())}, &call);
+    const double step = 1e-5;
+    const at::Tensor above = call.run(call.arguments, {x + step})[0];
+    const at::Tensor below = call.run(call.arguments, {x - step})[0];
+    const at::Tensor slope = (above - below) / (2 * step);
+    const at::Tensor missed = (MatrixOf(rule, x.numel()).diagonal() - slope) / (slope.abs() + 1e-2);
+    EXPECT_LE(missed.abs().max().item<double>(), 1e-7) << function.op;
+  }
+}
+
+TEST(BesselTest, StartsAtAPole) {
+  RuleCall call;
+  const RuleResult rule = BuildFor("aten::special_bessel_y0", {GivenArgument(Vector({2, 0}), Vector({0, 0}))}, &call);
+  ASSERT_EQ(rule.stand_ins.size(), 1u);
+  EXPECT_TRUE(std::isfinite(rule.stand_ins[0][0].item<double>()));
+  EXPECT_TRUE(MatrixOf(rule, 2).isfinite().all().item<bool>());
+}
+
 TEST(CtcTest, NothingOfTheLossIsLeftOver) {
   for (const double scale : {0.1, 2.0, 20.0}) {
     Draw draw(at::kDouble, 8);

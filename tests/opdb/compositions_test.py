@@ -49,13 +49,11 @@ REFUSED = {
     **dict.fromkeys(
         "geqrf histc histogram histogramdd igamma igammac linalg.eig linalg.eigvals linalg.ldl_factor linalg.ldl_factor_ex "
         "linalg.ldl_solve randint_like unique unique_consecutive "
-        "special.airy_ai special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1 "
-        "special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v "
+        "special.airy_ai special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v "
         "special.chebyshev_polynomial_w special.hermite_polynomial_h special.hermite_polynomial_he "
-        "special.laguerre_polynomial_l special.legendre_polynomial_p special.modified_bessel_i0 special.modified_bessel_i1 "
-        "special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0 "
-        "special.scaled_modified_bessel_k1 special.shifted_chebyshev_polynomial_t special.shifted_chebyshev_polynomial_u "
-        "special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w special.spherical_bessel_j0 "
+        "special.laguerre_polynomial_l special.legendre_polynomial_p special.shifted_chebyshev_polynomial_t "
+        "special.shifted_chebyshev_polynomial_u special.shifted_chebyshev_polynomial_v "
+        "special.shifted_chebyshev_polynomial_w special.spherical_bessel_j0 "
         "special.zeta".split(),
         NO_RULE,
     ),
