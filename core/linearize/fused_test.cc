@@ -550,7 +550,8 @@ class FusedNumbers : public Fused {};
 
 TEST_P(FusedNumbers, AreThoseOfTheExpansionWhereMovesAreSmall) { ExpectSame(at::kDouble, 1e-10, /*near=*/true); }
 TEST_P(FusedNumbers, AreThoseOfTheExpansionInSinglePrecision) {
-  if (std::get<0>(GetParam()).op != "lstm") return ExpectSame(at::kFloat, 1e-6, false, 1e-4);
+  // Rounding of float32: below 1e-6 on x86-64, and 1.03e-6 on aarch64, whose BLAS adds up in another order.
+  if (std::get<0>(GetParam()).op != "lstm") return ExpectSame(at::kFloat, 2e-6, false, 1e-4);
   // Scaling divides by values, some of which are small.
   ExpectSame(at::kFloat, std::get<1>(GetParam()).name == std::string("scaling") ? 1e-2 : 1e-4);
 }
