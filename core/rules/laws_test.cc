@@ -379,7 +379,7 @@ std::vector<Exclusion> AllExclusions() {
     }
   }
   // What autograd cannot judge, where nothing moves or along the line.
-  std::vector<Exclusion> derivatives = {
+  const std::vector<Exclusion> derivatives = {
       {nullptr, "aten::scatter.reduce", nullptr, "LibTorch does not differentiate it"},
       {nullptr, "aten::scatter.value_reduce", nullptr, "LibTorch does not differentiate it"},
       {nullptr, "aten::narrow_copy", nullptr, "LibTorch does not differentiate it", true},
@@ -392,14 +392,8 @@ std::vector<Exclusion> AllExclusions() {
       {nullptr, "aten::as_strided_scatter", nullptr, "LibTorch differentiates another function", true},
       {nullptr, nullptr, "larger_source", "scatter reads a part of the source, with which autograd fails", true},
       {nullptr, "aten::_ctc_loss", nullptr, "LibTorch's derivative is one through log_softmax; see special_test.cc"},
+      {nullptr, nullptr, "bessel", "most LibTorchs do not differentiate it; see special_test.cc", true},
   };
-  for (const char* op :
-       {"aten::special_bessel_j0", "aten::special_bessel_j1", "aten::special_bessel_y0", "aten::special_bessel_y1",
-        "aten::special_modified_bessel_i0", "aten::special_modified_bessel_i1", "aten::special_modified_bessel_k0",
-        "aten::special_modified_bessel_k1", "aten::special_scaled_modified_bessel_k0",
-        "aten::special_scaled_modified_bessel_k1"}) {
-    derivatives.push_back({nullptr, op, nullptr, "most LibTorch do not differentiate it; see special_test.cc", true});
-  }
   for (const char* law : {kDerivative, kMeanDerivative}) {
     for (Exclusion exclusion : derivatives) {
       exclusion.law = law;

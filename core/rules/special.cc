@@ -55,8 +55,9 @@ void Register(Registry& registry, const char* name, Curve curve, KnownDerivative
   registry.Register(Rule{name, Kind::kPointwise, [=](const RuleCall& call) { return Pointwise(call, curve, known); }});
 }
 
-// Bessel functions of orders 0 and 1, which LibTorch differentiates from 2.15 on. Formulas: DLMF 10.6.2 and 10.29.2.
-at::Tensor OverX(const at::Tensor& y, const at::Tensor& x) {  // of order 1, whose slope at zero is 1/2
+// Bessel functions of orders 0 and 1, which LibTorch differentiates from 2.15 on. Formulas: DLMF 10.6.2,
+// 10.6.3, 10.29.2 and 10.29.3. Functions J_1 and I_1 over x tend to 1/2 at zero.
+at::Tensor OverX(const at::Tensor& y, const at::Tensor& x) {
   return at::where(x.eq(0), at::scalar_tensor(0.5, x.options()), y / x);
 }
 at::Tensor DerivativeOfJ0(const RuleCall&, const at::Tensor& x) { return -at::special_bessel_j1(x); }

@@ -165,8 +165,8 @@ TEST(XLogYTest, StandsInWhereTheReferenceIsInfinite) {
   EXPECT_NEAR(rule.stand_ins[0].item<double>(), 2 * std::log(3.0) - std::log(3.0) - 2, 1e-14);
 }
 
-// Also where a sample is too short for its target, and for lines that need many nodes.
-// Where nothing moves the slope is the derivative, which the rules of these functions hold themselves.
+// The rules of Bessel functions hold their derivatives, because most LibTorchs do not. A rule gives the derivative
+// where nothing moves; differences of the function judge it.
 TEST(BesselTest, TheDerivativeIsThatOfTheFunction) {
   struct Function {
     const char* op;
@@ -204,6 +204,7 @@ TEST(BesselTest, StartsAtAPole) {
   EXPECT_TRUE(MatrixOf(rule, 2).isfinite().all().item<bool>());
 }
 
+// Also where a sample is too short for its target, and for lines that need many nodes.
 TEST(CtcTest, NothingOfTheLossIsLeftOver) {
   for (const double scale : {0.1, 2.0, 20.0}) {
     Draw draw(at::kDouble, 8);

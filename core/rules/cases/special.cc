@@ -18,11 +18,11 @@ void AddSpecial(std::vector<Case>* cases) {
   }
   for (const char* op : {"aten::special_i0e", "aten::special_i1e"}) cases->push_back({op, "", anywhere, kCorners});
   for (const char* op : {"aten::special_bessel_j0", "aten::special_bessel_j1", "aten::special_modified_bessel_i0", "aten::special_modified_bessel_i1"}) {
-    cases->push_back({op, "", anywhere});
+    cases->push_back({op, "bessel", anywhere});
   }
   for (const char* op : {"aten::special_bessel_y0", "aten::special_bessel_y1", "aten::special_modified_bessel_k0", "aten::special_modified_bessel_k1",
                          "aten::special_scaled_modified_bessel_k0", "aten::special_scaled_modified_bessel_k1"}) {
-    cases->push_back({op, "", [](Draw& d) -> Arguments { return {d.MovingWithin({2, 5}, 0.3, 4)}; }});
+    cases->push_back({op, "bessel", [](Draw& d) -> Arguments { return {d.MovingWithin({2, 5}, 0.3, 4)}; }});
   }
   for (const char* op : {"aten::deg2rad", "aten::rad2deg"}) cases->push_back({op, "", anywhere});
   for (const char* op : {"aten::acos", "aten::asin", "aten::atanh", "aten::erfinv", "aten::tan", "aten::special_erfcx"}) {
