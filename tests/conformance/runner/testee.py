@@ -1,4 +1,4 @@
-"""The program under test: started, asked many things at once, started again when it dies or hangs."""
+"""The program under test: started, asked many things at once, started again when it dies, hangs, or loses its device."""
 
 import os
 import selectors
@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 
+from . import refusal
 from .protocol import Answer, ProtocolError, Request
 
 _CHUNK = 1 << 16
@@ -31,6 +32,9 @@ class Lost:
         return {}
 
 
+# The code of the answer to a request that made the testee lose the context of its device.
+LOST_CONTEXT = "LOST_CONTEXT"
+
 # What LibTorch calls a device that has a name of its own here: //tests/far, which the testee's command loads.
 _DEVICES = {"far": "privateuseone"}
 
@@ -49,6 +53,7 @@ class Testee:
         self._process = None
         self._errors = tempfile.TemporaryFile()
         self._identity = 0
+        self._blocking = False
         self.start()
 
     # ---- one process
@@ -64,6 +69,8 @@ class Testee:
             MKL_NUM_THREADS=str(self.threads),
             OPENBLAS_NUM_THREADS=str(self.threads),
         )
+        if self._blocking:
+            environment["CUDA_LAUNCH_BLOCKING"] = "1"
         try:
             self._process = subprocess.Popen(
                 shlex.split(self.command),
@@ -92,6 +99,13 @@ class Testee:
         if self.hello.get("suite") != "1":
             self.abandon()
             raise TesteeError("%r speaks suite %s, not 1" % (self.command, self.hello.get("suite")))
+
+    def restart(self, blocking=False):
+        """Ends it and starts it again. `blocking`: so that a GPU's errors are those of the request that is answered."""
+        self.kill()
+        self.restarts += 1
+        self._blocking = blocking
+        self.start()
 
     @property
     def features(self):
@@ -277,4 +291,32 @@ def ask(testees, requests):
     """The answers of each testee to the same requests."""
     conversations = [Conversation(testee, list(requests)) for testee in testees]
     _run(conversations)
-    return [conversation.answers for conversation in conversations]
+    return [_with_context(conversation) for conversation in conversations]
+
+
+def _with_context(conversation):
+    """The answers of a conversation. If the testee lost the context of its device in it, an answer says nothing of its
+    own request: a GPU's errors are reported by later calls. So all are asked again, one at a time, by a testee that
+    waits for its device, and that which loses the context alone has failed."""
+    testee, answers = conversation.testee, conversation.answers
+    lost = [refusal.lost_context(answer) for answer in answers]
+    if not any(lost):
+        return answers
+    again, found = [], False
+    testee.restart(blocking=True)
+    for request in conversation.requests:
+        alone = Conversation(testee, [request])
+        _run([alone])
+        (answer,) = alone.answers
+        words = refusal.lost_context(answer)
+        if words:
+            found = True
+            answer = Lost(LOST_CONTEXT, "lost the context of its device: " + words)
+            testee.restart(blocking=True)
+        again.append(answer)
+    testee.restart()
+    if not found:
+        first = next(place for place, words in enumerate(lost) if words)
+        words = "lost the context of its device: %s; it or one before it, none does so alone" % lost[first]
+        again[first] = Lost(LOST_CONTEXT, words)
+    return again

@@ -100,6 +100,26 @@ class RunTest(unittest.TestCase):
                 if doctor == "dies":
                     self.assertTrue(any("exit code 3" in line and "the toy broke" in line for line in lines), lines)
 
+    def test_a_lost_context_fails_its_case_only(self):
+        lines = self.run_suite(doctor="loses_context", code=1)
+        self.assertEqual(lines[-1], "7 passed, 2 failed, 1 skipped")
+        self.assertEqual(self.failed_cases(lines), {"square"})
+        words = "crash: LOST_CONTEXT: lost the context of its device: CUDA error: device-side assert triggered"
+        self.assertEqual([line.strip() for line in lines if "CUDA" in line], [words] * 2)
+
+    def test_a_context_that_nobody_loses_alone_is_told(self):
+        # The request that was refused first is all that is known.
+        lines = self.run_suite(doctor="loses_context_in_a_crowd", code=1)
+        self.assertEqual(lines[-1], "8 passed, 1 failed, 1 skipped")
+        self.assertTrue(any("none does so alone" in line for line in lines))
+
+    def test_losing_the_context_is_how_a_gpu_refuses_arguments(self):
+        refused = {"name": "square", "op": "toy::square", "args": [DIAGONAL]}
+        self.write_cases([dict(refused, error="INVALID_ARGUMENT"), CASES[0]])
+        self.assertEqual(self.run_suite(doctor="loses_context")[-1], "7 passed, 0 failed, 0 skipped")
+        self.write_cases([dict(refused, error="NOT_FOUND"), CASES[0]])
+        self.assertEqual(self.failed_cases(self.run_suite(doctor="loses_context", code=1)), {"square"})
+
     def test_hanging_fails_its_case_only(self):
         lines = self.run_suite("--timeout", "3", doctor="hangs", code=1)
         self.assertEqual(lines[-1], "7 passed, 2 failed, 1 skipped")

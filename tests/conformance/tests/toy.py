@@ -49,6 +49,7 @@ class Toy:
         self.doctor = doctor
         self.asked = 0
         self.fast_before = False
+        self.lost = False
         self.exit_code = 0
 
     def respond(self, blob):
@@ -65,6 +66,9 @@ class Toy:
         if self.doctor:
             getattr(Doctors, self.doctor)(self, verb)
         return safetensors.encode(self.out_tensors, self.out)
+
+    def fail(self, code, message):
+        self.out_tensors, self.out = {}, {"id": self.out["id"], "code": code, "message": message}
 
     # ---- verbs
 
@@ -454,6 +458,19 @@ class Doctors:
             sys.stderr.write("the toy broke\n")
             sys.stderr.flush()
             os._exit(3)
+
+    def loses_context(toy, verb):
+        """A device that is lost over squares, and tells it with the next answer unless it is waited for."""
+        lost_before = toy.lost
+        toy.lost = toy.lost or (computes(verb) and squares(toy))
+        if toy.lost if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1" else lost_before:
+            toy.fail("INTERNAL", "CUDA error: device-side assert triggered\nCompile with")
+
+    def loses_context_in_a_crowd(toy, verb):
+        """Only as the fifth request of a process."""
+        toy.lost = toy.lost or toy.asked > 5
+        if toy.lost and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1":
+            toy.fail("INTERNAL", "CUDA error: an illegal memory access was encountered")
 
     def hangs(toy, verb):
         if computes(verb) and squares(toy):
