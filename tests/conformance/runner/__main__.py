@@ -125,7 +125,7 @@ def _families(options):
 
 def _tolerances(options):
     path = options.tolerances or os.path.join(cases.ROOT, "tolerances.json")
-    return tolerances.load(path, options.device)
+    return tolerances.load(path)
 
 
 def _work(job):

@@ -63,6 +63,12 @@ class Variant:
         """Whether two processes give the same numbers."""
         return self.case.get("repeatable", True)
 
+    @property
+    def draws(self):
+        """Whether numbers of two processes have nothing in common. Where they are not repeatable but can be recovered,
+        what is not repeated is rounding."""
+        return not self.repeatable and "recovery" not in self.laws
+
     def features(self):
         """What a testee has to announce."""
         case = self.case

@@ -4,7 +4,7 @@ judge what is wrong. So checks know nothing of processes, and a test can answer 
 import math
 import re
 
-from . import compare, distribution, protocol, safetensors, subjects
+from . import compare, distribution, protocol, safetensors, subjects, unique
 from .protocol import PARTS, Request
 from .tensor import Tensor, is_floating, real_dtype
 from .testee import LOST_CONTEXT
@@ -16,13 +16,20 @@ _EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 class Judge:
     """Collects what is wrong. A muted one looks at codes and texts only: where bits are compared with those of another
-    testee, numbers have been judged there."""
+    testee, numbers have been judged there.
 
-    def __init__(self, variant, law, tolerances, muted=False):
+    Args:
+        exact: whether kernels give the same bits for the same numbers, as those of the CPU do.
+        kernel: how far the device's own kernel is off, relative to its results.
+    """
+
+    def __init__(self, variant, law, tolerances, muted=False, exact=True, kernel=0.0):
         self.variant = variant
         self.law = law
         self.tolerances = tolerances
         self.muted = muted
+        self.exact = exact
+        self.kernel = kernel
         self.failures = []  # (class, message)
         self._allowances = {}
 
@@ -35,7 +42,7 @@ class Judge:
         if dtype not in self._allowances:
             case = self.variant.case
             self._allowances[dtype] = self.tolerances.of(
-                dtype, self.variant.subject, self.law, case.get("kind", ""), self.variant.policy_name
+                dtype, self.variant.subject, self.law, case.get("kind", ""), self.variant.policy_name, self.kernel
             )
         return self._allowances[dtype]
 
@@ -275,13 +282,6 @@ def _judge_plain(judge, base, plain):
             judge.say("text", "result %d is a %s instead of a %s" % (index, result.kind, truth.kind))
 
 
-def _sum(result):
-    """Components and residual together, added up in float64."""
-    rows = [row.numbers for row in result.components.rows()] + [result.reference.numbers, result.leftover.numbers]
-    return result.reference.like([math.fsum(column) if all(map(math.isfinite, column)) else sum(column)
-                                  for column in zip(*rows)])
-
-
 def law_recovery(subject, judge):
     """Components, reference and leftover sum to what the plain operator gives for the value."""
     base, plain = yield [subject.base(), subject.value()]
@@ -289,11 +289,11 @@ def law_recovery(subject, judge):
         _judge_plain(judge, base, plain)
         for what, result, truth in _pairs(judge, base, plain):
             size = compare.mass(result)
-            judge.close("the recovery of " + what, _sum(result), truth, size)
+            judge.close("the recovery of " + what, compare.recovery(result), truth, size)
             judge.close("the value of " + what, result.value, truth, size)
         for result in base.results[len(plain.results) :]:
             if result.kind == "composition":
-                judge.close("the recovery of " + result.name, _sum(result), result.value, compare.mass(result))
+                judge.close("the recovery of " + result.name, compare.recovery(result), result.value, compare.mass(result))
 
 
 def _reference(exact):
@@ -303,7 +303,7 @@ def _reference(exact):
             for what, result, truth in _pairs(judge, base, plain):
                 what = "the reference of " + what
                 # That of half types is kept as float32.
-                if exact and judge.tolerances.device == "cpu" and truth.dtype not in ("f16", "bf16"):
+                if exact and judge.exact and truth.dtype not in ("f16", "bf16"):
                     judge.same_bits(what, result.reference, truth)
                 else:
                     judge.close(what, result.reference, truth, compare.mass(result))
@@ -456,8 +456,8 @@ def law_parts(subject, judge):
         size = compare.mass(result)
         residual = [a + b for a, b in zip(result.reference.numbers, result.leftover.numbers)]
         judge.close("the residual of result %d" % index, result.residual, result.reference.like(residual), size)
-        judge.close("the recovery of result %d" % index, result.recovery, _sum(result), size)
-        judge.close("the value of result %d" % index, result.value, _sum(result), size)
+        judge.close("the recovery of result %d" % index, result.recovery, compare.recovery(result), size)
+        judge.close("the value of result %d" % index, result.value, compare.recovery(result), size)
 
 
 def _judge_same(judge, what, got, expected):
@@ -627,7 +627,7 @@ def law_program(subject, judge):
     if judge.ok(plain, base, *others) and _compositions(judge, base) and not judge.muted:
         for expected, got in zip((plain, base), others):
             if not subject.variant.repeatable:
-                close_results(judge, got, expected)
+                unique.close_results(judge, requests[0], got, expected)
                 continue
             if len(got.results) != len(expected.results):
                 judge.say("text", "%d results instead of %d" % (len(got.results), len(expected.results)))
@@ -710,21 +710,6 @@ def differences(got, expected, named=False, numbers=True):
         if name.startswith(owned) and not _of_a_result(name, expected):
             found += _tensor_difference(name, got.tensor(name), expected.tensors[name], numbers)
     return found[:5]
-
-
-def close_results(judge, got, expected):
-    """Says where the results of two answers are further apart than numbers may be."""
-    for index, (a, b) in enumerate(zip(got.results, expected.results)):
-        if (a.kind, a.name) != (b.kind, b.name):
-            judge.say("text", "result %d is %s %s instead of %s %s" % (index, a.kind, a.name, b.kind, b.name))
-        elif b.kind == "composition":
-            size = compare.mass(b)
-            for part in b.parts:
-                judge.close("%s of result %d" % (part, index), getattr(a, part), b.parts[part], size)
-        elif b.kind == "tensor":
-            judge.close("result %d" % index, a.tensor, b.tensor, compare.size_of(b.tensor))
-    if len(got.results) != len(expected.results):
-        judge.say("text", "%d results instead of %d" % (len(got.results), len(expected.results)))
 
 
 def _of_a_result(name, answer):

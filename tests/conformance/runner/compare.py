@@ -103,6 +103,13 @@ def mass(parts):
     return largest
 
 
+def recovery(parts):
+    """Components, reference and leftover together, added up in float64."""
+    rows = [row.numbers for row in parts.components.rows()] + [parts.reference.numbers, parts.leftover.numbers]
+    return parts.reference.like([math.fsum(column) if all(map(math.isfinite, column)) else sum(column)
+                                 for column in zip(*rows)])
+
+
 def shown(number, dtype):
     if isinstance(number, int):
         return str(number)

@@ -3,7 +3,7 @@
 import time
 import traceback
 
-from . import checks, subjects, testee
+from . import checks, devices, subjects, testee, unique
 from .cases import selected
 from .protocol import ProtocolError, Request, fields
 from .tensor import LONG_NAMES
@@ -175,7 +175,8 @@ class _Execution:
         self.wanted = []
         self._answers = {}  # by the request's key
         self._running = {}  # check -> (generator, judge, requests)
-        self._compared = {}
+        self._weighings = {}  # by the request's key: (generator, requests)
+        self._verdicts = {}  # by the request's key
         try:
             self.subject = subjects.of(variant)
         except Exception:  # pylint: disable=broad-except
@@ -189,7 +190,7 @@ class _Execution:
             if reason:
                 self.outcomes[name].skipped = reason
                 continue
-            judge = checks.Judge(variant, name, engine.tolerances, muted=engine.other is not None)
+            judge = checks.Judge(variant, name, engine.tolerances, self._muted(name), engine.own.device == "cpu")
             self._step(name, check(self.subject, judge), judge, None)
         self._collect()
 
@@ -197,42 +198,69 @@ class _Execution:
     def finished(self):
         return not self._running
 
+    def _muted(self, check):
+        """Whether another testee's answers judge numbers. Of results that are not unique two devices' say little: there
+        the laws do."""
+        ambiguous = check in checks.LAWS and unique.undetermined(self.variant.case.get("op", ""))
+        return self.engine.other is not None and (self.engine.bits or not ambiguous)
+
     def feed(self, exchanged, seconds):
         for request, answers in exchanged:
             self._answers[request.key] = answers
         for name, (generator, judge, requests) in list(self._running.items()):
-            own = []
-            for request in requests:
-                answers = self._answers[request.key]
-                if len(answers) > 1:
-                    for message in self._compare(request, answers):
-                        judge.say("bits" if self.engine.bits else "number", message)
-                own.append(answers[0])
+            verdicts = [self._verdict(request) for request in requests]
+            if None in verdicts:
+                continue
             self.outcomes[name].seconds += seconds * len(requests)
-            self._step(name, generator, judge, own)
+            self.outcomes[name].skipped = next((verdict.skipped for verdict in verdicts if verdict.skipped), "")
+            if self.outcomes[name].skipped:
+                self._running.pop(name)
+                continue
+            for request, verdict in zip(requests, verdicts):
+                for kind, message in verdict.failures:
+                    judge.say(kind, "%s: %s" % (request.verb, message))
+            self._step(name, generator, judge, [verdict.answer for verdict in verdicts])
         self._collect()
 
-    def _compare(self, request, answers):
-        if request.key not in self._compared:
+    def _verdict(self, request):
+        """What is to be thought of the answers to a request; None while more has to be asked for that."""
+        key = request.key
+        if key not in self._verdicts:
+            answers = self._answers[key]
             try:
-                if self.engine.bits or not self.variant.repeatable:
-                    # The results of an operator have no names in most languages.
-                    named = request.entries.get("inner_verb", request.verb) in ("run", "decompose")
-                    found = checks.differences(*answers, named=named, numbers=self.variant.repeatable)
-                else:
-                    found = self._apart(*answers)
+                verdict = self._weighed(request, answers)
             except ProtocolError as error:
-                found = [str(error)]
-            self._compared[request.key] = ["%s: %s" % (request.verb, message) for message in found]
-        return self._compared[request.key]
+                verdict = devices.Verdict(answers[0], [("protocol", str(error))])
+            except Exception:  # pylint: disable=broad-except
+                verdict = devices.Verdict(answers[0], [("case", traceback.format_exc(limit=-3))])
+            if verdict is None:
+                return None
+            self._verdicts[key] = verdict
+        return self._verdicts[key]
 
-    def _apart(self, got, expected):
-        """What answers of two devices differ in by more than is allowed."""
-        if got.code != expected.code:
-            return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
-        judge = checks.Judge(self.variant, "devices", self.engine.tolerances)
-        checks.close_results(judge, got, expected)
-        return [message for _, message in judge.failures]
+    def _weighed(self, request, answers):
+        key = request.key
+        if self.engine.comparing:
+            return devices.Verdict(answers[0], self._different_bits(request, *answers))
+        if self.engine.other is None and self.engine.own.device == "cpu":
+            return devices.Verdict(answers[0])
+        try:
+            if key not in self._weighings:
+                weighing = devices.weigh(self.variant, self.subject, request, answers, self.engine.tolerances)
+                self._weighings[key] = weighing, next(weighing)
+            weighing, requests = self._weighings[key]
+            while all(wanted.key in self._answers for wanted in requests):
+                requests = weighing.send([self._answers[wanted.key] for wanted in requests])
+                self._weighings[key] = weighing, requests
+            return None
+        except StopIteration as end:
+            return end.value
+
+    def _different_bits(self, request, got, expected):
+        # The results of an operator have no names in most languages.
+        named = request.entries.get("inner_verb", request.verb) in ("run", "decompose")
+        found = checks.differences(got, expected, named=named, numbers=self.variant.repeatable)
+        return [("bits", message) for message in found]
 
     def _step(self, name, generator, judge, answers):
         try:
@@ -254,7 +282,8 @@ class _Execution:
     def _collect(self):
         self.wanted = []
         seen = set()
-        for _, _, requests in self._running.values():
+        awaited = [requests for _, _, requests in self._running.values()]
+        for requests in awaited + [requests for _, requests in self._weighings.values()]:
             for request in requests:
                 if request.key not in seen and request.key not in self._answers:
                     seen.add(request.key)

@@ -3,7 +3,7 @@
 import struct
 
 from . import safetensors
-from .tensor import Tensor
+from .tensor import LONG_NAMES, Tensor, real_dtype
 
 PARTS = ("components", "reference", "leftover", "value")
 
@@ -79,6 +79,21 @@ class Request:
         """The same request, to be executed once more."""
         other = Request.__new__(Request)
         other.entries, other.tensors, other.nonce, other._key = self.entries, self.tensors, nonce, None
+        return other
+
+    def in_float64(self, dtype):
+        """The same request with all numbers that are of a dtype in float64."""
+        dtype, other = real_dtype(dtype), Request.__new__(Request)
+        other.tensors = {name: Tensor("f64", tensor.shape, tensor.numbers) if tensor.dtype == dtype else tensor
+                         for name, tensor in self.tensors.items()}
+        other.entries = dict(self.entries)
+        if "model_dtype" in other.entries:
+            other.entries["model_dtype"] = LONG_NAMES["f64"]
+        if "args" in other.entries:
+            arguments = fields(other.entries["args"], 3)
+            other.entries["args"] = lines((kind, name, LONG_NAMES["f64"]) if (kind, value) == ("dtype", LONG_NAMES[dtype])
+                                          else (kind, name, value) for kind, name, value in arguments)
+        other.nonce, other._key = self.nonce, None
         return other
 
     def encode(self, identity):

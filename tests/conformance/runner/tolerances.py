@@ -7,21 +7,21 @@ import json
 class Tolerances:
     """The table of one run. Every question is remembered, so that entries that nobody needs can be named."""
 
-    def __init__(self, content, device="cpu"):
+    def __init__(self, content):
         self.base = content["base"]
         self.quadrature = content["quadrature"]
-        self.device = device.partition(":")[0]
+        self.kernel = content["kernel"]  # what a device's own kernel may be off, and is then allowed
         self.entries = [Entry(fields) for fields in content["entries"]]
 
-    def of(self, dtype, op, law, kind, policy):
-        """The allowance of one judgement."""
+    def of(self, dtype, op, law, kind, policy, kernel=0.0):
+        """The allowance of one judgement. `kernel`: what a device's own kernel is off, relative to its results."""
         factor, used = 1.0, []
         for entry in self.entries:
-            if entry.fits(dtype, op, law, policy, self.device):
+            if entry.fits(dtype, op, law, policy):
                 factor *= entry.factor
                 used.append(entry)
         quadrature = self.quadrature[dtype] if kind == "path" and dtype in self.quadrature else 0.0
-        return Allowance(self.base[dtype]["rtol"], self.base[dtype]["atol"], quadrature, factor, used)
+        return Allowance(self.base[dtype]["rtol"], self.base[dtype]["atol"], quadrature, factor, used, kernel)
 
     def usage(self):
         """What the entries met, to be merged with other processes' and shown by `remarks`."""
@@ -35,8 +35,6 @@ class Tolerances:
     def remarks(self):
         """Lines about entries that were not asked for, or allow more than was needed."""
         for entry in self.entries:
-            if entry.device not in (None, self.device):
-                continue
             if not entry.asked:
                 yield "tolerances.json: nothing asked for %s" % entry
             elif entry.largest <= 1:
@@ -53,45 +51,44 @@ class Entry:
         for key in ("factor", "reason", "date"):
             if key not in fields:
                 raise ValueError("tolerances.json: an entry lacks its %s: %r" % (key, fields))
-        unknown = fields.keys() - {"op", "dtype", "device", "law", "policy", "factor", "reason", "date"}
+        unknown = fields.keys() - {"op", "dtype", "law", "policy", "factor", "reason", "date"}
         if unknown:
             raise ValueError("tolerances.json: an entry has no %s: %r" % (", ".join(sorted(unknown)), fields))
-        self.device = fields.get("device")
         self.factor = float(fields["factor"])
         if self.factor <= 1:
             raise ValueError("tolerances.json: a factor of %g loosens nothing: %r" % (self.factor, fields))
         self.asked = 0
         self.largest = 0.0  # error over base tolerance
 
-    def fits(self, dtype, op, law, policy, device):
-        for key, value in (("dtype", dtype), ("op", op), ("law", law), ("policy", policy), ("device", device)):
+    def fits(self, dtype, op, law, policy):
+        for key, value in (("dtype", dtype), ("op", op), ("law", law), ("policy", policy)):
             if key in self.fields and not fnmatch.fnmatchcase(value, self.fields[key]):
                 return False
         return True
 
     def __str__(self):
-        place = ", ".join("%s %s" % (key, self.fields[key]) for key in ("op", "law", "policy", "dtype", "device")
-                          if key in self.fields)
+        place = ", ".join("%s %s" % (key, self.fields[key]) for key in ("op", "law", "policy", "dtype") if key in self.fields)
         return "factor %g of %s" % (self.factor, place or "everything")
 
 
 class Allowance:
-    """An error e of numbers of the size s is allowed if e <= factor (atol + (rtol + quadrature) s)."""
+    """An error e of numbers of the size s is allowed if e <= factor (atol + (rtol + quadrature) s) + kernel s."""
 
-    __slots__ = ("rtol", "atol", "quadrature", "factor", "entries", "worst")
+    __slots__ = ("rtol", "atol", "quadrature", "factor", "entries", "kernel", "worst")
 
-    def __init__(self, rtol, atol, quadrature, factor, entries):
+    def __init__(self, rtol, atol, quadrature, factor, entries, kernel=0.0):
         self.rtol = rtol
         self.atol = atol
         self.quadrature = quadrature
         self.factor = factor
         self.entries = entries
+        self.kernel = kernel
         self.worst = 0.0
         for entry in entries:
             entry.asked += 1
 
     def at(self, size):
-        return self.factor * (self.atol + (self.rtol + self.quadrature) * size)
+        return self.factor * (self.atol + (self.rtol + self.quadrature) * size) + self.kernel * size
 
     def met(self, ratio):
         """An error that was `ratio` of what `at` allowed."""
@@ -100,6 +97,6 @@ class Allowance:
             entry.largest = max(entry.largest, ratio * self.factor)
 
 
-def load(path, device="cpu"):
+def load(path):
     with open(path, encoding="utf-8") as file:
-        return Tolerances(json.load(file), device)
+        return Tolerances(json.load(file))

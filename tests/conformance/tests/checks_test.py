@@ -25,6 +25,7 @@ PARTS = {
 TABLE = {
     "base": {"f64": {"rtol": 1e-12, "atol": 1e-14}, "f32": {"rtol": 2e-6, "atol": 1e-7}},
     "quadrature": {"f64": 4e-12, "f32": 4e-6},
+    "kernel": {"f64": 1e-4, "f32": 1e-4},
     "entries": [],
 }
 MODEL = {"model": "toy.pt", "inputs": [{"value": VALUE, "baseline": BASELINE, "split": {"dims": [0]}}]}

@@ -17,9 +17,9 @@ INF = math.inf
 TABLE = {
     "base": {"f64": {"rtol": 1e-6, "atol": 1e-9}, "f32": {"rtol": 1e-3, "atol": 1e-6}},
     "quadrature": {"f64": 1e-3},
+    "kernel": {"f64": 1e-4},
     "entries": [
         {"op": "aten::exp*", "dtype": "f64", "factor": 10, "reason": "a test", "date": "2025-01-01"},
-        {"device": "cuda", "factor": 100, "reason": "a test", "date": "2025-01-01"},
     ],
 }
 
@@ -71,9 +71,9 @@ class CloseTest(unittest.TestCase):
         self.assertIsNone(self.close(f64(1.0), f64(1.0 + 9e-4), kind="path"))
         self.assertIsNone(self.close(f64(1.0), f64(1.0 + 9e-4), dtype="f32"))
 
-    def test_devices(self):
-        self.assertEqual(allowance(tolerances.Tolerances(TABLE, "cuda:0")).factor, 100)
-        self.assertEqual(allowance(tolerances.Tolerances(TABLE, "cpu")).factor, 1)
+    def test_what_a_kernel_is_off_is_allowed(self):
+        self.assertIsNone(self.close(f64(1.0), f64(1.0 + 9e-5), kernel=1e-4))
+        self.assertIsNotNone(self.close(f64(1.0), f64(1.0 + 1.1e-4), kernel=1e-4))
 
     def test_remarks(self):
         table = tolerances.Tolerances(TABLE)
@@ -95,7 +95,7 @@ class CloseTest(unittest.TestCase):
             with self.assertRaises(ValueError):
                 less = {key: text for key, text in entry.items() if key != lacking}
                 tolerances.Tolerances(dict(TABLE, entries=[less]))
-        for change in ({"factor": 1}, {"operator": "x"}):
+        for change in ({"factor": 1}, {"operator": "x"}, {"device": "cuda"}):
             with self.assertRaises(ValueError):
                 tolerances.Tolerances(dict(TABLE, entries=[dict(entry, **change)]))
 

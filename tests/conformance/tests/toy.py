@@ -472,6 +472,38 @@ class Doctors:
         if toy.lost and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1":
             toy.fail("INTERNAL", "CUDA error: an illegal memory access was encountered")
 
+    def single_precision(toy, verb):
+        """A kernel of squares that computes in float32, whatever it is asked in."""
+        if squares(toy):
+            change(toy, "", lambda n: Tensor("f32", (len(n),), n).numbers, begin="r")
+
+    def single_precision_and_more(toy, verb):
+        Doctors.single_precision(toy, verb)
+        if squares(toy):
+            change(toy, ".components", first(1e-5))
+
+    def half_precision(toy, verb):
+        if squares(toy):
+            change(toy, "", lambda n: Tensor("f16", (len(n),), n).numbers, begin="r")
+
+    def coarse_float32(toy, verb):
+        """A kernel of squares that is exact in float64 and rounds to 16 digits in float32."""
+        if squares(toy) and "f32" in {tensor.dtype for tensor in toy.tensors.values()}:
+            change(toy, "", lambda n: [math.ldexp(round(math.ldexp(x, 14)), -14) for x in n], begin="r")
+
+    def no_kernel(toy, verb):
+        if squares(toy):
+            toy.fail("UNIMPLEMENTED", "Could not run 'toy::square' with arguments from the 'CUDA' backend. This could")
+
+    def no_kernel_inside(toy, verb):
+        """The plain operator is computed."""
+        if squares(toy) and "composition" in toy.entries["args"]:
+            Doctors.no_kernel(toy, verb)
+
+    def no_kernel_of_float32(toy, verb):
+        if squares(toy) and "f32" in {tensor.dtype for tensor in toy.tensors.values()}:
+            toy.fail("INVALID_ARGUMENT", '"square_cuda" not implemented for \'Float\'')
+
     def hangs(toy, verb):
         if computes(verb) and squares(toy):
             time.sleep(3600)
