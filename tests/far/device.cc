@@ -16,18 +16,26 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <sys/mman.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <set>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -46,6 +54,120 @@ using Stack = torch::jit::Stack;
 const at::Device kFar(at::kPrivateUse1, 0);
 
 std::atomic<int64_t> kernels{0};
+
+// ---- Modes: README.md
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+std::atomic<int64_t> lost_at{kNever};  // the kernel that loses the context
+std::atomic<int64_t> seed{-1};         // of another order of sums; negative: that of the CPU
+std::atomic<int64_t> host_reads{-1};   // negative: not counted
+
+int64_t Whole(const std::string& word, const std::string& digits) {
+  TORCH_CHECK(!digits.empty() && digits.size() < 19 && digits.find_first_not_of("0123456789") == std::string::npos,
+              "ADDEND_FAR: ", word, " has no whole number");
+  return std::stoll(digits);
+}
+
+// What every kernel does first.
+void Launch() {
+  const int64_t own = kernels.fetch_add(1, std::memory_order_relaxed) + 1;
+  TORCH_CHECK(own < lost_at.load(std::memory_order_relaxed), "CUDA error: device-side assert triggered");
+}
+
+void CountHostRead() {
+  if (host_reads.load(std::memory_order_relaxed) >= 0) host_reads.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool IsMask(const at::Tensor& tensor) {
+  return tensor.defined() && (tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte);
+}
+
+// Operators after which the host knows numbers of the device: one, or how many elements a result has.
+bool ReadByHost(const std::string& name, const std::vector<IValue>& arguments) {
+  static const std::set<std::string> kNames = {"aten::_local_scalar_dense",
+                                               "aten::_unique",
+                                               "aten::_unique2",
+                                               "aten::equal",
+                                               "aten::masked_select",
+                                               "aten::nonzero",
+                                               "aten::unique_dim",
+                                               "aten::unique_consecutive",
+                                               "aten::bincount",
+                                               "aten::unique_dim_consecutive"};
+  if (kNames.count(name) != 0) return true;
+  // Masks among indices: elsewhere LibTorch itself makes indices of them, by nonzero.
+  if (name != "aten::_index_put_impl_") return false;
+  const auto indices = arguments[1].toOptionalTensorVector();
+  return std::any_of(indices.begin(), indices.end(), [](const auto& index) { return index && IsMask(*index); });
+}
+
+// ---- Another order of sums
+
+// The same order for the same size, so that the device gives the same bits for the same numbers.
+at::Tensor Order(int64_t size) {
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 draw(static_cast<uint64_t>(seed.load(std::memory_order_relaxed) + size));
+  std::shuffle(order.begin(), order.end(), draw);
+  return at::tensor(order, at::kLong);
+}
+
+// The elements along a dimension in another order, within each of `groups` parts of it. What the kernel will refuse
+// stays as it is.
+void Shuffle(IValue* argument, int64_t dim, int64_t groups = 1) {
+  const at::Tensor tensor = argument->toTensor();
+  if (dim < -tensor.dim() || dim >= tensor.dim() || groups < 1 || tensor.size(dim) % groups != 0) return;
+  const int64_t size = tensor.size(dim) / groups;
+  const at::Tensor order = at::arange(groups, at::kLong).mul(size).unsqueeze(1).add(Order(size)).reshape({-1});
+  *argument = tensor.index_select(dim, order);
+}
+
+// Products: which dimensions of which two arguments are summed over.
+struct Product {
+  size_t left;
+  int64_t left_dim;
+  size_t right;
+  int64_t right_dim;
+};
+
+const Product* ProductOf(const std::string& name) {
+  static const std::map<std::string, Product> kProducts = {
+      {"aten::addbmm", {1, -1, 2, -2}},  {"aten::addmm", {1, -1, 2, -2}}, {"aten::addmv", {1, -1, 2, -1}},
+      {"aten::baddbmm", {1, -1, 2, -2}}, {"aten::bmm", {0, -1, 1, -2}},   {"aten::dot", {0, -1, 1, -1}},
+      {"aten::mm", {0, -1, 1, -2}},      {"aten::mv", {0, -1, 1, -1}},    {"aten::vdot", {0, -1, 1, -1}}};
+  const auto found = kProducts.find(name);
+  return found == kProducts.end() ? nullptr : &found->second;
+}
+
+IValue Named(const c10::FunctionSchema& schema, const IValue* arguments, const char* name) {
+  const c10::optional<int> index = schema.argumentIndexWithName(name);
+  return index ? arguments[*index] : IValue();
+}
+
+// Brings what an operator sums into another order, in copies of its arguments, so that the CPU's kernel adds up
+// otherwise. What LibTorch composes of these operators (matmul, linear) is reordered by them.
+void Reorder(const c10::FunctionSchema& schema, IValue* arguments) {
+  const std::string& name = schema.name();
+  if (const Product* product = ProductOf(name)) {
+    Shuffle(&arguments[product->left], product->left_dim);
+    Shuffle(&arguments[product->right], product->right_dim);
+  } else if (name == "aten::sum" || name == "aten::mean") {
+    const IValue dims = Named(schema, arguments, "dim");
+    std::vector<int64_t> summed = dims.isIntList() ? dims.toIntVector() : std::vector<int64_t>();
+    if (summed.empty()) {
+      summed.resize(static_cast<size_t>(arguments[0].toTensor().dim()));
+      std::iota(summed.begin(), summed.end(), 0);
+    }
+    for (const int64_t dim : summed) Shuffle(&arguments[0], dim);
+  } else if (name == "aten::convolution" || name == "aten::_convolution" || name == "aten::mkldnn_convolution") {
+    const IValue transposed = Named(schema, arguments, "transposed");
+    const int64_t groups = Named(schema, arguments, "groups").toInt();
+    const bool turned = transposed.isBool() && transposed.toBool();
+    Shuffle(&arguments[0], 1, groups);
+    Shuffle(&arguments[1], turned ? 0 : 1, turned ? groups : 1);
+  }
+}
 
 // ---- Memory
 
@@ -239,12 +361,13 @@ const c10::DispatchKeySet& Above() {
 }
 
 void Compute(const c10::OperatorHandle& op, Stack* stack) {
-  kernels.fetch_add(1, std::memory_order_relaxed);
+  Launch();
   const c10::FunctionSchema& schema = op.schema();
   const size_t first = stack->size() - schema.arguments().size();
   Loan loan;
   // The kernel may drop what is on the stack before its results, which refer to it, are looked at.
   const Stack owners(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
+  if (ReadByHost(schema.name(), owners)) CountHostRead();
   bool elsewhere = false;
   for (size_t k = first; k < stack->size(); ++k) {
     IValue& argument = (*stack)[k];
@@ -265,6 +388,7 @@ void Compute(const c10::OperatorHandle& op, Stack* stack) {
   }
   {
     const c10::impl::ExcludeDispatchKeyGuard below(Above());
+    if (seed.load(std::memory_order_relaxed) >= 0) Reorder(schema, stack->data() + first);
     op.callBoxed(stack);
   }
   loan.Settle();
@@ -281,7 +405,8 @@ at::Tensor& Copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) 
   Loan loan;
   const at::Tensor to = IsFar(self) ? loan.Tensor(self) : self;
   const at::Tensor from = IsFar(source) ? loan.Tensor(source) : source;
-  kernels.fetch_add(1, std::memory_order_relaxed);
+  Launch();
+  if (!IsFar(self)) CountHostRead();
   const c10::impl::ExcludeDispatchKeyGuard below(Above());
   to.copy_(from, non_blocking);
   return self;
@@ -407,4 +532,37 @@ at::Device TheDevice() { return kFar; }
 
 int64_t KernelsRun() { return kernels.load(std::memory_order_relaxed); }
 
+void SetModes(const std::string& modes) {
+  int64_t lost = kNever;
+  int64_t order = -1;
+  int64_t reads = -1;
+  std::istringstream words(modes);
+  for (std::string word; std::getline(words, word, ',');) {
+    const size_t colon = word.find(':');
+    const std::string name = word.substr(0, colon);
+    if (name == "lose") {
+      lost = KernelsRun() + Whole(word, colon == std::string::npos ? "" : word.substr(colon + 1));
+    } else if (name == "reorder") {
+      order = colon == std::string::npos ? 0 : Whole(word, word.substr(colon + 1));
+    } else {
+      TORCH_CHECK(word == "count", "ADDEND_FAR: no mode is called ", word);
+      reads = 0;
+    }
+  }
+  lost_at = lost;
+  seed = order;
+  host_reads = reads;
+}
+
+namespace {
+
+const bool modes_are_set = [] {
+  const char* const modes = std::getenv("ADDEND_FAR");
+  if (modes != nullptr) SetModes(modes);
+  return true;
+}();
+
+}  // namespace
 }  // namespace addend::far
+
+int64_t addend_far_host_reads() { return addend::far::host_reads.load(std::memory_order_relaxed); }

@@ -5,6 +5,11 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <string>
+
+// How often the host has read numbers of the device so far, and so would have waited for a GPU; -1 without the mode
+// "count". A program that preloads libfar.so finds it by dlsym.
+extern "C" int64_t addend_far_host_reads();
 
 namespace addend::far {
 
@@ -12,6 +17,10 @@ at::Device TheDevice();
 
 // How many operators it has computed so far.
 int64_t KernelsRun();
+
+// What the device does otherwise than the CPU, in the words of README.md, in place of those of the environment variable
+// ADDEND_FAR. Throws c10::Error if a word is unknown.
+void SetModes(const std::string& modes);
 
 }  // namespace addend::far
 

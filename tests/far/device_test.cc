@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace addend::far {
@@ -143,6 +145,139 @@ TEST(FarTest, DevicesDoNotMix) {
   EXPECT_THROW(at::mm_out(out, far, far), c10::Error);
   // Numbers may be anywhere.
   EXPECT_TRUE((far * at::scalar_tensor(2, at::kDouble)).cpu().equal(near * 2));
+}
+
+// Modes for as long as it lives.
+class Modes {
+ public:
+  explicit Modes(const std::string& modes) { SetModes(modes); }
+  ~Modes() { SetModes(""); }
+  Modes(const Modes&) = delete;
+  Modes& operator=(const Modes&) = delete;
+};
+
+using Function = std::function<at::Tensor(const at::Tensor&)>;
+
+// Of numbers [6, 8, 9].
+std::vector<Function> Sums() {
+  const auto image = [](const at::Tensor& x) { return x.unsqueeze(0).narrow(1, 0, 6); };
+  const auto kernel = [](const at::Tensor& x, at::IntArrayRef sizes) {
+    return x.flatten().narrow(0, 0, c10::multiply_integers(sizes)).view(sizes);
+  };
+  const auto convolution = [=](const at::Tensor& x, at::IntArrayRef sizes, bool transposed, int64_t groups) {
+    return at::convolution(image(x), kernel(x, sizes), {}, {1, 1}, {0, 0}, {1, 1}, transposed, {0, 0}, groups);
+  };
+  return {
+      [](const at::Tensor& x) { return x.sum(); },
+      [](const at::Tensor& x) {
+        return x.sum(at::IntArrayRef{0, -1});
+      },
+      [](const at::Tensor& x) { return x.mean(at::IntArrayRef{1}, true); },
+      [](const at::Tensor& x) { return x[0].mm(x[1].t()); },
+      [](const at::Tensor& x) { return x.bmm(x.transpose(1, 2)); },
+      [](const at::Tensor& x) { return at::matmul(x, x[0][0]); },
+      [](const at::Tensor& x) { return at::linear(x[0], x[1], x[2].select(1, 0)); },
+      [](const at::Tensor& x) { return at::dot(x[0][0], x[1][1]); },
+      [=](const at::Tensor& x) {
+        return convolution(x, {2, 6, 3, 3}, false, 1);
+      },
+      [=](const at::Tensor& x) {
+        return convolution(x, {4, 3, 3, 3}, false, 2);
+      },
+      [=](const at::Tensor& x) {
+        return convolution(x, {6, 4, 3, 3}, true, 2);
+      },
+  };
+}
+
+TEST(FarTest, SumsInAnotherOrder) {
+  const at::Tensor x = Numbers({6, 8, 9});
+  const auto sums = Sums();
+  for (size_t k = 0; k < sums.size(); ++k) {
+    SCOPED_TRACE(k);
+    const at::Tensor near = sums[k](x);
+    std::vector<at::Tensor> far;
+    for (const char* modes : {"reorder", "reorder", "reorder:1", "reorder:2", "reorder:3"}) {
+      const Modes set(modes);
+      far.push_back(sums[k](Far(x)).cpu());
+      EXPECT_TRUE(far.back().allclose(near, 1e-12, 1e-12)) << modes;
+    }
+    EXPECT_TRUE(far[0].equal(far[1]));
+    // One number may be the same by chance in some orders.
+    EXPECT_FALSE(far[0].equal(near) && far[2].equal(near) && far[3].equal(near) && far[4].equal(near));
+    EXPECT_FALSE(far[0].equal(far[2]) && far[0].equal(far[3]) && far[0].equal(far[4]));
+    EXPECT_TRUE(sums[k](Far(x)).cpu().allclose(near, 1e-14, 1e-14));
+  }
+  const Modes set("reorder");
+  EXPECT_TRUE(Far(x).sin().mul(3).cpu().equal(x.sin().mul(3)));
+  EXPECT_TRUE(std::get<0>(Far(x).sort(1)).cpu().equal(std::get<0>(x.sort(1))));
+  EXPECT_EQ(Far(at::scalar_tensor(2, at::kDouble)).sum().item<double>(), 2);
+  // What the CPU refuses is refused.
+  for (const int64_t groups : {0, 4}) {
+    const auto wrong = [&] { return at::convolution(Far(x), Far(x), {}, {1}, {0}, {1}, false, {0}, groups); };
+    EXPECT_THROW(wrong(), c10::Error) << groups;
+  }
+  EXPECT_THROW(Far(x).sum(at::IntArrayRef{3}), c10::Error);
+  EXPECT_THROW(Far(x)[0].mm(Far(x)[0]), c10::Error);
+}
+
+TEST(FarTest, LosesItsContextForGood) {
+  const at::Tensor x = Far(Numbers({3}));
+  const Modes set("lose:3");
+  const auto words = [&]() -> std::string {
+    try {
+      x.add(1);
+      return "";
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+  };
+  EXPECT_EQ(words(), "");
+  EXPECT_EQ(words(), "");
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(words(), "CUDA error: device-side assert triggered");
+  EXPECT_THROW(x.cpu(), c10::Error);
+}
+
+TEST(FarTest, CountsWhatTheHostReads) {
+  const at::Tensor near = Numbers({3});
+  const at::Tensor x = Far(near);
+  const at::Tensor mask = x.gt(0);
+  EXPECT_EQ(addend_far_host_reads(), -1);
+  const Modes set("count");
+  const auto reads = [](const std::function<void()>& act) {
+    const int64_t before = addend_far_host_reads();
+    act();
+    return addend_far_host_reads() - before;
+  };
+  EXPECT_EQ(reads([&] { x.add(1).mul(x).sum(); }), 0);
+  EXPECT_EQ(reads([&] { Far(near).copy_(x); }), 0);
+  EXPECT_EQ(reads([&] { x.index({Far(at::tensor({1, 0}, at::kLong))}); }), 0);
+  EXPECT_EQ(reads([&] { x.sum().item(); }), 1);
+  EXPECT_EQ(reads([&] { x.sum().is_nonzero(); }), 1);
+  EXPECT_EQ(reads([&] { x.nonzero(); }), 1);
+  EXPECT_EQ(reads([&] { x.equal(x); }), 1);
+  EXPECT_EQ(reads([&] { x.cpu(); }), 1);
+  EXPECT_EQ(reads([&] { at::empty_like(near).copy_(x); }), 1);
+  EXPECT_EQ(reads([&] { x.masked_select(mask); }), 1);
+  EXPECT_EQ(reads([&] { x.index({mask}); }), 1);
+  EXPECT_EQ(reads([&] { x.index_put({mask}, at::zeros_like(x[0])); }), 1);
+  EXPECT_EQ(reads([&] { x.index_put({Far(at::tensor({1}, at::kLong))}, at::zeros_like(x[0])); }), 0);
+}
+
+TEST(FarTest, TheEnvironmentChoosesModes) {
+  std::string own(4096, '\0');
+  own.resize(static_cast<size_t>(readlink("/proc/self/exe", own.data(), own.size())));
+  const auto succeeds = [&](const std::string& modes) {
+    const std::string command = "env -u XML_OUTPUT_FILE ADDEND_FAR=" + modes + " '" + own +
+                                "' --gtest_filter=FarTest.ViewsShareMemory >/dev/null 2>&1";
+    return std::system(command.c_str()) == 0;
+  };
+  EXPECT_TRUE(succeeds("reorder:7,count,lose:1000"));
+  EXPECT_FALSE(succeeds("lose:2"));
+  EXPECT_FALSE(succeeds("nonsense"));
+  for (const char* wrong : {"nonsense", "lose", "lose:x", "reorder:-1", "count:3"}) {
+    EXPECT_THROW(SetModes(wrong), c10::Error) << wrong;
+  }
 }
 
 // Its kernels draw from the CPU's generator: it has none.
