@@ -27,8 +27,18 @@ def family(*content):
 class DeviceTest(unittest.TestCase):
     """The toy as a device, doctored, beside the toy as the CPU."""
 
-    def outcomes(self, doctor, *content, cpu=True):
-        """By case and dtype."""
+    known = {}  # outcomes of runs so far
+
+    def outcomes(self, *arguments, **named):
+        """By case and dtype; see `run_suite`."""
+        key = repr((arguments, named))
+        if key not in self.known:
+            self.known[key] = self.run_suite(*arguments, **named)
+        return self.known[key]
+
+    @staticmethod
+    def run_suite(doctor, *content, cpu=True):
+        """`cpu`: whether there is one; or its doctor."""
         of_cpu = cpu if isinstance(cpu, str) else None
         running = [testee.Testee(TOY + (" --doctor " + doctor if doctor else ""), "cuda")]
         if cpu:
@@ -51,6 +61,9 @@ class DeviceTest(unittest.TestCase):
     def test_honest(self):
         self.assertEqual(self.failed(None), [])
         self.assertEqual(self.skipped(None), [])
+
+    def test_the_testee_is_told_to_compute_in_full_precision(self):
+        self.assertEqual(self.failed("wants_full_precision"), [])
 
     # ---- an operator without a kernel
 

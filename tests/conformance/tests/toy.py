@@ -504,6 +504,11 @@ class Doctors:
         if squares(toy) and "f32" in {tensor.dtype for tensor in toy.tensors.values()}:
             toy.fail("INVALID_ARGUMENT", '"square_cuda" not implemented for \'Float\'')
 
+    def wants_full_precision(toy, verb):
+        """As a GPU multiplies in TF32 unless its library is told otherwise."""
+        if os.environ.get("NVIDIA_TF32_OVERRIDE") != "0" or "CUBLAS_WORKSPACE_CONFIG" not in os.environ:
+            Doctors.half_precision(toy, verb)
+
     def hangs(toy, verb):
         if computes(verb) and squares(toy):
             time.sleep(3600)
