@@ -131,6 +131,8 @@ class BrokenToleranceTest(Broken):
             table = json.load(file)
         self.assertLessEqual(table["base"]["f64"]["rtol"], 1e-11)
         self.assertLessEqual(table["base"]["f32"]["rtol"], 5e-6)
+        for dtype in ("f64", "f32"):
+            self.assertLessEqual(table["kernel"][dtype], 1e-4)
         for entry in table["entries"]:
             self.assertLessEqual(entry["factor"], 1000, entry)
 
