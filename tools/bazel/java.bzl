@@ -188,7 +188,7 @@ def addend_java_binary(name, srcs, main_class, deps = [], data = [], jvm_flags =
         return
     kwargs.setdefault("visibility", ["//visibility:private"])
     library = name + "_lib"
-    _java_library(name = library, srcs = srcs, deps = deps, tags = kwargs.get("tags", []))
+    _java_library(name = library, srcs = srcs, deps = deps, tags = kwargs.get("tags", []), visibility = kwargs["visibility"])
     _java_binary(
         name = name,
         main_class = main_class,

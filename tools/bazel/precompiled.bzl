@@ -11,9 +11,6 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 _FLAG = "//tools/bazel:use_precompiled"
 
-def _is_precompiled(option):
-    return option == "-include" or option.startswith("tools/bazel/precompiled_")
-
 def precompiled_copts(kind):
     """Options of each compilation: select() of them, or of none.
 
@@ -35,14 +32,6 @@ def precompiled_deps(kind):
         _FLAG: ["//tools/bazel:precompiled_%s.hpp" % kind],
         "//conditions:default": [],
     })
-
-def without_precompiled(copts):
-    """Options that a compiler elsewhere can use.
-
-    Args:
-      copts: of a target, as an aspect sees them.
-    """
-    return [option for option in copts if not _is_precompiled(option)]
 
 def _precompiled_header_impl(ctx):
     # The copy and what is compiled from it have to lie in one folder.

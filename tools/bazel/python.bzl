@@ -88,7 +88,6 @@ def python_extension(name, srcs, hdrs, library):
         copts = MEANING_COPTS + include + (_LIMITED if STABLE_ABI else []) + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,
-        visibility = ["//tools/gpu:__pkg__"],
         deps = [":helpers"],
     )
 

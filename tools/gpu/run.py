@@ -1,24 +1,29 @@
 #!/usr/bin/env python3
-"""Builds Addend with the LibTorch of this Python and runs the conformance suite on a GPU; see README.md."""
+"""Runs the conformance suite of this folder on a GPU, beside the torch of this Python; see README.md."""
 
 import argparse
+import glob
 import importlib.util
 import json
 import os
 import re
 import shlex
-import shutil
+import signal
 import subprocess
 import sys
-import sysconfig
-import tempfile
+import time
 
 KIT = os.path.dirname(os.path.abspath(__file__))
-API_INCLUDE = "torch/csrc/api/include"
-LANGUAGES = {
-    "cpp": "./cpp_testee",
-    "c": "./c_testee",
-    "python": "env PYTHONPATH=bindings/python %s -B tests/conformance/testees/python/testee.py" % shlex.quote(sys.executable),
+SUITE = os.path.join(KIT, "conformance-1")
+PACKAGE = os.path.join(KIT, "package")
+_PYTHON = "env PYTHONPATH=%s %s -B testees/python/testee.py" % (shlex.quote(PACKAGE), shlex.quote(sys.executable))
+_JAVA = "{java}/jre/bin/java -XX:-UsePerfData -XX:+UseSerialGC -cp '{java}/*' conformance.Testee"
+# In the order in which they start: C++ says most, and the shares of the others are asked beside its last ones.
+TESTEES = {
+    "cpp": os.path.join(KIT, "bin", "cpp_testee"),
+    "python": _PYTHON,
+    "java": _JAVA.format(java=os.path.join(KIT, "java")),
+    "c": os.path.join(KIT, "bin", "c_testee"),
 }
 
 # Without importing addend: does this LibTorch see the device, and which one is it?
@@ -27,47 +32,53 @@ import json, sys, torch
 device = sys.argv[1]
 if device != "cpu":
     torch.zeros(1, device=device)
-print(json.dumps({"version": torch.__version__, "abi": int(torch._C._GLIBCXX_USE_CXX11_ABI),
+print(json.dumps({"version": torch.__version__, "lib": torch.__path__[0] + "/lib",
                   "name": "" if device == "cpu" else torch.cuda.get_device_name(device)}))
 """
 
 
 def main():
     options = _options()
-    os.chdir(KIT)
     torch = _torch(options.device)
-    say("LibTorch %s in %s%s" % (torch["version"], torch["include"], ", " + torch["name"] if torch["name"] else ""))
-    _write_ninja(torch, options.standard or _standard(torch))
-    if options.plan_only:
-        return 0
-    _build(options.jobs)
-    if options.build_only:
-        return 0
-    return _run(options, torch)
+    say("torch %s%s" % (torch["version"], " on " + torch["name"] if torch["name"] else ""))
+    os.makedirs(options.results, exist_ok=True)
+    run = Run(options, torch)
+    try:
+        run.work()
+    except KeyboardInterrupt:
+        say("interrupted")
+    finally:
+        run.end()
+    return run.summary()
 
 
 def _options():
     parser = argparse.ArgumentParser(
         prog="run.py",
-        description="Builds core, C interface and testees with the LibTorch of this Python, then runs the suite.",
+        description="Runs the conformance suite beside the torch of this Python. What failed before runs first.",
         epilog="Options behind -- go to the suite's own run.py: `-- --cases 'laws_*'`.",
     )
     add = parser.add_argument
+    there = [language for language in TESTEES if language != "java" or os.path.isdir(os.path.join(KIT, "java"))]
     add("--device", default="cuda", help="cuda (the default), cuda:1, cpu")
-    add("--language", action="append", choices=sorted(LANGUAGES), help="may be repeated; all by default")
+    add("--language", action="append", choices=there, help="may be repeated; by default " + ", ".join(there))
+    add("--share", action="append", default=[], metavar="LANGUAGE=N", help="only each N-th part of a language: java=3")
     add("--results", default="results", metavar="DIR", help="where result files go; results by default")
-    add("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at once; all processors by default")
-    add("--standard", choices=["c++17", "c++20"], help="of the language; by default the first that LibTorch's headers take")
-    add("--plan-only", action="store_true", help="write build.ninja, and nothing else")
-    add("--build-only", action="store_true", help="build, and run nothing")
+    add("--jobs", type=int, default=os.cpu_count(), metavar="N", help="testees at once; all processors by default")
+    add("--limit", type=float, default=float("inf"), metavar="S", help="seconds after which nothing runs any more")
     own, behind = sys.argv[1:], []
     if "--" in own:
         at = own.index("--")
         own, behind = own[:at], own[at + 1 :]
     options = parser.parse_args(own)
     options.suite = behind
-    options.language = options.language or list(LANGUAGES)
+    options.language = options.language or there
     options.results = os.path.abspath(options.results)
+    options.jobs = max(options.jobs, 1)
+    shares = [share.partition("=") for share in options.share]
+    if any(language not in TESTEES or not number.isdigit() or number == "0" for language, _, number in shares):
+        parser.error("--share takes a language and a number, such as java=3")
+    options.share = {language: int(number) for language, _, number in shares}
     return options
 
 
@@ -79,176 +90,163 @@ def fail(text):
     sys.exit("gpu: " + text)
 
 
-# ---- Building
-
-
 def _torch(device):
-    spec = importlib.util.find_spec("torch")
-    if not spec:
+    if not importlib.util.find_spec("torch"):
         fail("%s has no package torch; start run.py with the Python that has it" % sys.executable)
     asked = subprocess.run([sys.executable, "-c", _ASK, device], capture_output=True, text=True, check=False)
     if asked.returncode:
-        fail("LibTorch cannot compute on %s:\n%s" % (device, asked.stderr.strip().splitlines()[-1]))
-    result = json.loads(asked.stdout)
+        fail("torch cannot compute on %s:\n%s" % (device, asked.stderr.strip().splitlines()[-1]))
+    torch = json.loads(asked.stdout)
     # Without what says who built it: "2.11.0" of "2.11.0+cu130".
-    result["version"] = re.match(r"[0-9.]*[0-9]", result["version"])[0]
-    folder = spec.submodule_search_locations[0]
-    # Some distributions put the headers where the compiler looks, and link the libraries.
-    include = os.path.join(folder, "include")
-    if not os.path.exists(os.path.join(include, "ATen", "ATen.h")):
-        include = "/usr/include"
-    if not os.path.exists(os.path.join(include, "ATen", "ATen.h")):
-        fail("no header files of LibTorch in %s" % folder)
-    result["include"] = include
-    result["lib"] = os.path.dirname(os.path.realpath(os.path.join(folder, "lib", "libtorch_cpu.so")))
-    result["per_operator"] = os.path.exists(os.path.join(include, "ATen", "ops"))
-    return result
+    torch["version"] = re.match(r"[0-9.]*[0-9]", torch["version"])[0]
+    versions = [re.search(r"torch([0-9.]+)\.so$", path)[1] for path in glob.glob(PACKAGE + "/addend/libaddend_torch*.so")]
+    minor = ".".join(torch["version"].split(".")[:2])
+    if minor not in versions:
+        fail("this kit was built for torch %s, and this Python has %s" % (", ".join(versions), torch["version"]))
+    # Where a distribution has the library elsewhere, the loader knows where.
+    torch["lib"] = torch["lib"] if os.path.exists(os.path.join(torch["lib"], "libtorch_cpu.so")) else ""
+    return torch
 
 
-def _torch_options(torch):
-    defines = ["-D_GLIBCXX_USE_CXX11_ABI=%d" % torch["abi"]]
-    if torch["per_operator"]:
-        defines.append("-DAT_PER_OPERATOR_HEADERS")
-    folders = [os.path.join(torch["include"], API_INCLUDE)]
-    if torch["include"] != "/usr/include":
-        folders.insert(0, torch["include"])
-    return defines + [word for folder in folders for word in ("-isystem", folder)]
+class Part:
+    """A process of the suite's runner: one part of the checks of a language, or those that failed before."""
+
+    def __init__(self, language, name, arguments, environment):
+        self.language = language
+        self.name = name
+        self.arguments = arguments
+        self.environment = environment
+        self.process = None
+        self.result = None  # what it found; None before it ended well
+        self.failed = []  # names of checks
 
 
-def _standard(torch):
-    with tempfile.TemporaryDirectory() as work:
-        source = os.path.join(work, "probe.cc")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write("#include <torch/script.h>\n")
-        for standard in ("c++17", "c++20"):
-            command = ["c++", "-std=" + standard, "-fsyntax-only", "-w"] + _torch_options(torch) + [source]
-            asked = subprocess.run(command, capture_output=True, text=True, check=False)
-            if asked.returncode == 0:
-                return standard
-    fail("the headers of LibTorch do not compile:\n" + asked.stderr[:2000])
+class Run:
+    """All parts, as many at once as there are to be testees."""
 
+    def __init__(self, options, torch):
+        self.options = options
+        self.torch = torch
+        self.work_folder = os.path.join(options.results, "parts")
+        os.makedirs(self.work_folder, exist_ok=True)
+        self.parts = [part for language in options.language for part in self._again(language)]
+        self.parts += [part for language in options.language for part in self._all(language)]
 
-def _write_ninja(torch, standard):
-    with open("kit.json", encoding="utf-8") as file:
-        kit = json.load(file)
-    common = kit["copts"] + ["-fPIC", "-I."] + _torch_options(torch) + ["-isystem", "include"]
-    cxx = kit["cxxopts"]
-    link = ["-L" + torch["lib"], "-Wl,-rpath," + torch["lib"], "-ltorch_cpu", "-lc10"]
-    # Nothing refers to the kernels of the device by name: they register themselves when libtorch.so loads their library.
-    link += ["-Wl,--push-state,--no-as-needed", "-ltorch", "-Wl,--pop-state"]
-    libraries = [os.path.join("lib", name) for name in kit["libraries"]]
-    # RPATH, not RUNPATH: it holds for what these libraries need, too.
-    link += ["-Wl,--disable-new-dtags", "-Wl,-rpath," + os.path.join(KIT, "lib"), "-Wl,--as-needed"] + libraries
-    lines = [
-        "ninja_required_version = 1.3",
-        "builddir = build",
-        "rule cxx",
-        "  description = $in",
-        "  command = c++ -MMD -MF $out.d $options -c $in -o $out",
-        "  depfile = $out.d",
-        "  deps = gcc",
-        "rule cc",
-        "  description = $in",
-        "  command = cc -MMD -MF $out.d $options -c $in -o $out",
-        "  depfile = $out.d",
-        "  deps = gcc",
-        "rule link",
-        "  description = $out",
-        "  command = c++ $in $options -o $out",
-    ]
-    compiled = {}
-    library = kit["programs"][0]["place"]
-    major_minor = ".".join(torch["version"].split(".")[:2])
-    for number, program in enumerate(kit["programs"]):
-        place = program["place"].replace("{libtorch}", major_minor)
-        needed = []
-        for unit in program["units"]:
-            options = _unit_options(unit, torch, standard)
-            for source in unit["sources"]:
-                is_c = source.endswith(".c")
-                built = "build/%s.o" % source
-                words = common + ([] if is_c else cxx) + options
-                needed.append(built)
-                if built not in compiled:
-                    compiled[built] = words
-                    lines += ["build %s: %s %s" % (built, "cc" if is_c else "cxx", source), "  options = " + _words(words)]
-                elif compiled[built] != words:
-                    fail("%s is compiled in two ways" % source)
-        words = [_expand(word) for word in program["options"]]
-        # The first, the library, opens the second, which alone needs LibTorch; all others link the library.
-        if number == 0:
-            words.append("-ldl")
-        if number == 1:
-            words += link + ["-ldl"]
-        if number > 1:
-            needed.append(library)
-            words += ["-Wl,--as-needed"] + libraries + ["-Wl,-rpath," + os.path.join(KIT, os.path.dirname(library))]
-        if program["shared"]:
-            words.insert(0, "-shared")
-        lines += ["build %s: link %s" % (place, " ".join(needed)), "  options = " + _words(words)]
-    with open("build.ninja", "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    def _base(self, language):
+        return "libtorch-%s-%s-%s" % (self.torch["version"], self.options.device.split(":")[0], language)
 
+    def _path(self, name, kind):
+        return os.path.join(self.options.results, "%s.%s" % (name, kind))
 
-def _unit_options(unit, torch, standard):
-    """Those of Bazel, with the LibTorch and the Python of this machine instead of those of the other."""
-    result = []
-    copts = iter(unit["copts"])
-    for word in copts:
-        if word == "-isystem":
-            next(copts)
-            result += ["-isystem", sysconfig.get_paths()["include"]]
-        elif word.startswith("-std=c++"):
-            result.append("-std=" + standard)
-        else:
-            result.append(word)
-    for define in unit["defines"]:
-        define = re.sub(r"^ADDEND_LIBTORCH_VERSION=.*", 'ADDEND_LIBTORCH_VERSION=\\\\"%s\\\\"' % torch["version"], define)
-        result += ["-D" + word for word in shlex.split(define)]
-    return result + ["-I" + folder for folder in unit["includes"] if os.path.isdir(folder)]
+    def _again(self, language):
+        """What failed before, if that is little enough to be named."""
+        try:
+            with open(self._path(self._base(language), "failed"), encoding="utf-8") as file:
+                names = file.read().split()
+        except OSError:
+            return
+        if 0 < len(names) <= 1000:
+            yield Part(language, language + "-again", [word for name in names for word in ("--only", name)], {})
 
+    def _all(self, language):
+        number = 3 * self.options.jobs
+        for index in range(0, number, self.options.share.get(language, 1)):
+            environment = {"TEST_SHARD_INDEX": str(index), "TEST_TOTAL_SHARDS": str(number)}
+            yield Part(language, "%s-%d" % (language, index), [], environment)
 
-def _expand(option):
-    """Bazel's variables in options of the linker."""
-    option = option.replace("$$ORIGIN", "$ORIGIN")
-    return re.sub(r"\$\(location (?://)?([^:)]*):([^)]*)\)", lambda found: os.path.join(found[1] or "c_api", found[2]), option)
+    def work(self):
+        """Until all have ended, or the time has."""
+        begin = time.monotonic()
+        waiting, running = list(self.parts), []
+        while waiting or running:
+            while waiting and len(running) < self.options.jobs:
+                running.append(waiting.pop(0))
+                self._start(running[-1])
+            time.sleep(0.2)
+            for part in [part for part in running if part.process.poll() is not None]:
+                running.remove(part)
+                self._collect(part)
+            if time.monotonic() - begin > self.options.limit:
+                say("the time is over; %d of %d parts have not ended" % (len(waiting) + len(running), len(self.parts)))
+                return
 
-
-def _words(words):
-    return " ".join(shlex.quote(word) for word in words).replace("$", "$$")
-
-
-def _build(jobs):
-    ninja = [shutil.which("ninja")] if shutil.which("ninja") else [sys.executable, "-m", "ninja"]
-    if subprocess.run(ninja + ["-j", str(max(jobs, 1))], check=False).returncode:
-        fail("the build failed (it needs ninja: package ninja-build, or ninja of pip)")
-
-
-# ---- Running
-
-
-def _run(options, torch):
-    os.makedirs(options.results, exist_ok=True)
-    running = []
-    for language in options.language:
-        name = "libtorch-%s-%s-%s" % (torch["version"], options.device.split(":")[0], language)
-        log = os.path.join(options.results, name + ".log")
-        command = [sys.executable, "-B", "tests/conformance/run.py", "--testee", LANGUAGES[language]]
-        command += ["--device", options.device, "--result", os.path.join(options.results, name + ".json")]
-        if options.device != "cpu":
+    def _start(self, part):
+        command = [sys.executable, "-B", "run.py", "--testee", TESTEES[part.language], "--device", self.options.device]
+        for option in ("result", "json"):
+            command += ["--" + option, os.path.join(self.work_folder, "%s.%s" % (part.name, option))]
+        if self.options.device != "cpu":
             command.append("--compare-devices")
-        with open(log, "wb") as output:
-            process = subprocess.Popen(command + options.suite, stdout=output, stderr=subprocess.STDOUT)
-        say("%s runs; its output is in %s" % (language, log))
-        running.append((language, log, process))
-    status = 0
-    for language, log, process in running:
-        code = process.wait()
-        with open(log, encoding="utf-8", errors="replace") as file:
-            lines = file.read().strip().splitlines()
-        say("%s: %s" % (language, lines[-1] if lines else "no output"))
-        status = status or code
-    return status
+        folders = [os.path.join(PACKAGE, "addend"), self.torch["lib"], os.environ.get("LD_LIBRARY_PATH", "")]
+        environment = dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, folders)), **part.environment)
+        # Bazel's, where a test runs this.
+        environment.pop("XML_OUTPUT_FILE", None)
+        with open(os.path.join(self.work_folder, part.name + ".log"), "wb") as log:
+            part.process = subprocess.Popen(
+                command + part.arguments + self.options.suite,
+                cwd=SUITE,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _collect(self, part):
+        base = os.path.join(self.work_folder, part.name)
+        try:
+            with open(base + ".result", encoding="utf-8") as file:
+                part.result = json.load(file)
+            with open(base + ".json", encoding="utf-8") as file:
+                lines = [json.loads(line) for line in file]
+        except (OSError, ValueError):
+            with open(base + ".log", encoding="utf-8", errors="replace") as file:
+                last = (file.read().strip().splitlines() or ["nothing"])[-1]
+            say("%s could not run (exit code %s): %s" % (part.name, part.process.returncode, last))
+            return
+        part.failed = [line["name"] for line in lines if line.get("status") == "failed"]
+        say("%s: %d passed, %d failed, %d skipped" % (part.name, *part.result["total"]))
+        if "again" not in part.name:
+            self._write(part.language)
+
+    def _write(self, language):
+        """The result of a language as far as it is known: its parts as one."""
+        mine = [part for part in self.parts if part.language == language and "again" not in part.name]
+        ended = [part for part in mine if part.result]
+        complete = len(ended) == len(mine) and language not in self.options.share and not self.options.suite
+        merged = {key: ended[0].result[key] for key in ("head", "date", "options")}
+        merged["total"] = [sum(numbers) for numbers in zip(*(part.result["total"] for part in ended))]
+        merged["subjects"] = {}
+        for part in ended:
+            for subject, numbers in part.result["subjects"].items():
+                before = merged["subjects"].get(subject, [0] * len(numbers))
+                merged["subjects"][subject] = [a + b for a, b in zip(before, numbers)]
+        merged["subjects"] = dict(sorted(merged["subjects"].items()))
+        base = self._base(language)
+        with open(self._path(base, "json" if complete else "partial"), "w", encoding="utf-8") as file:
+            json.dump(merged, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+        if complete and os.path.exists(self._path(base, "partial")):
+            os.remove(self._path(base, "partial"))
+        with open(self._path(base, "failed"), "w", encoding="utf-8") as file:
+            file.writelines(name + "\n" for part in ended for name in part.failed)
+
+    def end(self):
+        for part in self.parts:
+            if part.process and part.process.poll() is None:
+                os.killpg(part.process.pid, signal.SIGKILL)
+                part.process.wait()
+
+    def summary(self):
+        """Says what was found; the exit code."""
+        status = 0
+        for language in self.options.language:
+            parts = [part for part in self.parts if part.language == language and "again" not in part.name]
+            ended = [part for part in parts if part.result]
+            numbers = [sum(column) for column in zip(*(part.result["total"] for part in ended))] or [0, 0, 0]
+            missing = "" if len(ended) == len(parts) else " (%d of %d parts)" % (len(ended), len(parts))
+            say("%s: %d passed, %d failed, %d skipped%s" % (language, *numbers, missing))
+            if numbers[1] or not numbers[0] or missing:
+                status = 1
+        return status
 
 
 if __name__ == "__main__":
