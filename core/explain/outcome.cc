@@ -1,6 +1,7 @@
 #include "core/explain/outcome.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
@@ -27,6 +28,7 @@
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/view.h"
+#include "core/rules/rows.h"
 
 namespace addend {
 namespace {
@@ -357,16 +359,24 @@ at::Tensor MissingEitherWay(const ProbeRows& rows, const at::Tensor& value) {
 
 Sizes SizesOf(const ProbeRows& rows, const at::Tensor& infinite) {
   const auto finite = [&](const at::Tensor& t) { return infinite.defined() ? t.masked_fill(infinite, 0) : t; };
-  const auto sum = [](const at::Tensor& t) { return MagnitudeOfEach(t.unsqueeze(0)).item<double>(); };
-  Sizes sizes;
-  // One by one: they may be many.
-  for (int64_t c = 0; c < rows.components.size(0); ++c) sizes.components += sum(finite(rows.components.select(0, c)));
-  sizes.leftover = sum(finite(rows.leftover));
+  std::vector<at::Tensor> sums;
+  const auto add = [&](const at::Tensor& t) { sums.push_back(MagnitudeOfEach(Unsqueezed(t, 0))); };
   const at::ScalarType dtype = rows.components.scalar_type();
-  sizes.value = sum(finite(rows.value.to(dtype)));
-  const at::Tensor reference = rows.reference.to(dtype);
-  sizes.reference = sum(reference.masked_fill(at::isfinite(reference).logical_not_(), 0));
-  sizes.move = sum(FiniteMove(rows.value.to(dtype), reference));
+  const at::Tensor value = InDtype(rows.value, dtype);
+  const at::Tensor reference = InDtype(rows.reference, dtype);
+  add(finite(rows.leftover));
+  add(finite(value));
+  add(FiniteOrZero(reference));
+  add(FiniteMove(value, reference));
+  // One by one: they may be many.
+  for (int64_t c = 0; c < rows.components.size(0); ++c) add(finite(Select(rows.components, 0, c)));
+  const std::vector<double> all = Doubles(at::cat(sums));
+  Sizes sizes;
+  sizes.leftover = all[0];
+  sizes.value = all[1];
+  sizes.reference = all[2];
+  sizes.move = all[3];
+  for (size_t k = 4; k < all.size(); ++k) sizes.components += all[k];
   return sizes;
 }
 

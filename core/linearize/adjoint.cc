@@ -203,9 +203,9 @@ class Adjoint {
   Rows Transpose(const LinearMap& map, const Rows& cotangents) const {
     if (products_.rows() > 1) return map.TransposeRows(cotangents);
     Rows one;
-    for (const at::Tensor& g : cotangents) one.push_back(g.defined() ? g.select(0, 0) : g);
+    for (const at::Tensor& g : cotangents) one.push_back(g.defined() ? Select(g, 0, 0) : g);
     one = map.Transpose(one);
-    for (at::Tensor& back : one) back = back.unsqueeze(0);
+    for (at::Tensor& back : one) back = Unsqueezed(back, 0);
     return one;
   }
 
@@ -225,14 +225,14 @@ class Adjoint {
     }
     const Call& call = products_.CallOf(node);
     Rows moves;
-    for (const int input : node.inputs) moves.push_back(products_.Move(call.operands[input]).unsqueeze(0));
+    for (const int input : node.inputs) moves.push_back(Unsqueezed(products_.Move(call.operands[input]), 0));
     const Rows moved = node.map->Forward(moves);
     at::Tensor left = products_.Zeros();
     for (size_t k = 0; k < behind.size(); ++k) {
       if (!behind[k].defined()) continue;
       left += products_.OfMove(behind[k], call.outputs[k]);
       if (k >= moved.size() || !moved[k].defined()) continue;
-      at::Tensor passed = Resolved(moved[k]).select(0, 0);
+      at::Tensor passed = Select(Resolved(moved[k]), 0, 0);
       // Nothing can be missing where the value is not finite.
       const at::Tensor value = products_.Value(call.outputs[k]);
       if (!AllFinite(value)) passed = passed.masked_fill(at::isfinite(value).logical_not_(), 0);

@@ -42,7 +42,7 @@ void Cotangents::Add(const Operand& operand, const at::Tensor& given) {
     return;
   }
   rows_.Own(operand);
-  AddInto(operand, Flipped(given.to(RowDtype(operand.dtype)), operand));
+  AddInto(operand, Flipped(InDtype(given, RowDtype(operand.dtype)), operand));
 }
 
 at::Tensor Cotangents::Take(const Call& call, const Operand& output) {
@@ -50,7 +50,7 @@ at::Tensor Cotangents::Take(const Call& call, const Operand& output) {
   if (CoversWhole(output, StorageOf(output))) {
     at::DimVector sizes = {rows_.count()};
     sizes.append(output.geometry.sizes.begin(), output.geometry.sizes.end());
-    const at::Tensor taken = rows_.Flat(output.storage).reshape(sizes);
+    const at::Tensor taken = Reshaped(rows_.Flat(output.storage), sizes);
     rows_.Drop(output.storage);
     return taken;
   }

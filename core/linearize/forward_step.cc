@@ -23,7 +23,7 @@ ForwardStep::ForwardStep(const Linearization& linearization, RowLayout layout,
 
 at::Tensor ForwardStep::Move(const Operand& operand) const {
   const at::ScalarType dtype = RowDtype(operand.dtype);
-  return MoveOf(trace_.Value(operand).to(dtype), trace_.Reference(operand).to(dtype));
+  return MoveOf(InDtype(trace_.Value(operand), dtype), InDtype(trace_.Reference(operand), dtype));
 }
 
 void ForwardStep::Begin(const Start& start) {
@@ -31,14 +31,14 @@ void ForwardStep::Begin(const Start& start) {
   at::Tensor rows = rows_.Zeros(operand);
   const at::Tensor move = Move(operand).flatten();
   if (start.parts.defined()) {
-    rows.narrow(0, 0, layout_.components).copy_(start.parts);
-    if (start.leftover.defined() && layout_.all) rows.select(0, layout_.leftover()).copy_(start.leftover);
+    Narrow(rows, 0, 0, layout_.components).copy_(start.parts);
+    if (start.leftover.defined() && layout_.all) Select(rows, 0, layout_.leftover()).copy_(start.leftover);
   } else {
     const at::Tensor where = start.labels.to(move.device());
     const at::Tensor taken = where.ge(0);
     rows.scatter_(0, where.clamp_min(0).unsqueeze(0), (move * taken).unsqueeze(0));
   }
-  if (layout_.all) rows.select(0, layout_.move()).copy_(move);
+  if (layout_.all) Select(rows, 0, layout_.move()).copy_(move);
   rows_.PutFlat(operand.storage, rows);
 }
 
@@ -73,11 +73,11 @@ void ForwardStep::StartRows(const Call& call) {
   sizes.append(start.moves.sizes().begin(), start.moves.sizes().end());
   at::Tensor rows = at::zeros(sizes, start.moves.options());
   rows.scatter_(0, labels.clamp_min(0).unsqueeze(0), (start.moves * taken).unsqueeze(0));
-  if (layout_.all) rows.select(0, layout_.leftover()).copy_(start.moves.masked_fill(taken, 0));
+  if (layout_.all) Select(rows, 0, layout_.leftover()).copy_(start.moves.masked_fill(taken, 0));
   rows_.PutFlat(output.storage, rows_.Zeros(output));
   at::Tensor all = rows_.View(output);
   start.bags.defined() ? all.index_add_(1, start.bags, rows) : all.copy_(rows);
-  if (layout_.all) all.select(0, layout_.move()).copy_(Move(output));
+  if (layout_.all) Select(all, 0, layout_.move()).copy_(Move(output));
 }
 
 // Whether the only output has the rows of the only input: written in place, or as they lie in a storage of its own.
@@ -175,7 +175,7 @@ void ForwardStep::PayConstant(const Node& node, size_t n) {
   if (!CarriesRows(output)) return;
   rows_.Own(output);
   at::Tensor rows = rows_.View(output);
-  at::Tensor components = rows.narrow(0, 0, layout_.components);
+  at::Tensor components = Narrow(rows, 0, 0, layout_.components);
   if (!layout_.all) {
     // See Note [Paid by share of the sum].
     components.mul_(PaymentOf(node, (*sums_of_all_)[n]).share + 1);
@@ -186,7 +186,7 @@ void ForwardStep::PayConstant(const Node& node, size_t n) {
   const at::Tensor paid = ConstantShares(trace_.differentiable ? components.clone() : components,
                                          node.constant.to(rows.scalar_type()), node.bias, node.bias_parameter);
   components.add_(paid);
-  rows.select(0, layout_.leftover()).sub_(paid.sum(0));
+  Select(rows, 0, layout_.leftover()).sub_(paid.sum(0));
 }
 
 void ForwardStep::Release(size_t n) {

@@ -229,7 +229,7 @@ RuleResult LinearizeAtValue(const RuleFunction& build, const RuleCall& call, std
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const at::Tensor& value = call.outputs[k].value;
     if (!value.defined() || !Continuous(value.scalar_type())) continue;
-    (*replaced)[k] = moved[k].defined() ? value - moved[k].select(0, 0) : value;
+    (*replaced)[k] = moved[k].defined() ? value - Select(moved[k], 0, 0) : value;
   }
   return result;
 }
@@ -302,7 +302,7 @@ at::Tensor Widen(const at::Tensor& tensor, at::ScalarType at_least) {
   if (!tensor.defined() || !Continuous(tensor.scalar_type())) return tensor;
   const at::ScalarType dtype = RowDtype(tensor.scalar_type());
   const bool wide = RealDtype(dtype) != at::kDouble && at_least == at::kDouble;
-  return Resolved(tensor).to(wide ? (at::isComplexType(dtype) ? at::kComplexDouble : at::kDouble) : dtype);
+  return InDtype(Resolved(tensor), wide ? (at::isComplexType(dtype) ? at::kComplexDouble : at::kDouble) : dtype);
 }
 
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins,

@@ -41,8 +41,8 @@ at::Tensor ReachOf(const TracedRun& trace, const Node& node, size_t output, bool
   for (const int input : node.inputs) {
     const Operand& operand = trace.program.calls[node.call].operands[input];
     const at::ScalarType dtype = RowDtype(operand.dtype);
-    at::Tensor size = trace.Value(operand).to(dtype).abs();
-    if (with_reference) size = size + trace.Reference(operand).to(dtype).abs();
+    at::Tensor size = InDtype(trace.Value(operand), dtype).abs();
+    if (with_reference) size = size + InDtype(trace.Reference(operand), dtype).abs();
     const at::Tensor real = UnderRandomSigns(size, random);
     probes.push_back(at::isComplexType(dtype) ? at::complex(real, UnderRandomSigns(size, random)) : real);
   }
@@ -127,7 +127,7 @@ at::Tensor RecoveryCheck::Missing(const Call& call, const Operand& operand) cons
   if (!rows_.Has(operand.storage) || std::any_of(call.outputs.begin(), call.outputs.end(), overwritten)) return {};
   const at::Tensor rows = RowsViewOf(rows_.Flat(operand.storage), operand);
   if (!rows.defined()) return {};
-  return MissingOf(Resolved(rows).narrow(0, 0, rows_.count() - 1), Resolved(trace_.Value(operand)),
+  return MissingOf(Narrow(Resolved(rows), 0, 0, rows_.count() - 1), Resolved(trace_.Value(operand)),
                    Resolved(trace_.Reference(operand)))
       .unsqueeze(0);
 }

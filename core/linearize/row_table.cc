@@ -82,7 +82,7 @@ void RowTable::NoteSharing(int from, int to) {
 
 at::Tensor RowTable::Flattened(const Operand& operand, const at::Tensor& rows) const {
   const StorageInfo& storage = StorageOf(operand);
-  const at::Tensor flat = Resolved(rows).to(RowDtype(storage.dtype)).reshape({count_, storage.numel});
+  const at::Tensor flat = Reshaped(InDtype(Resolved(rows), RowDtype(storage.dtype)), {count_, storage.numel});
   return storage.numel > 1 && flat.stride(1) != 1 ? flat.contiguous() : flat;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/in_parallel.h"
+#include "core/base/views.h"
 #include "core/rules/kernels.h"
 
 namespace addend {
@@ -254,9 +255,9 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
   const int64_t numc = rows.size(0) - 2;
   all.value = MaxFiniteAbs(value);
   all.reference = MaxFiniteAbs(reference);
-  at::Tensor leftover = rows.select(0, numc);
+  at::Tensor leftover = Select(rows, 0, numc);
   if (options.find_bracket) {
-    at::Tensor move = rows.select(0, numc + 1);
+    at::Tensor move = Select(rows, 0, numc + 1);
     const at::Tensor infinite = at::isfinite(value).logical_not_();
     const at::Tensor difference = (value - reference).masked_fill_(value.eq(reference).logical_or_(infinite), 0);
     const at::Tensor bracket = (difference - move).masked_fill_(infinite, 0);

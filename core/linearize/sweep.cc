@@ -87,8 +87,8 @@ class Sweep {
       if (!CarriesRows(output)) continue;
       if (options.find_bracket) rows_.Own(output);
       at::Tensor rows = rows_.View(output);
-      const at::Tensor value = Resolved(trace_.Value(output)).to(rows.scalar_type());
-      const at::Tensor reference = Resolved(trace_.Reference(output)).to(rows.scalar_type());
+      const at::Tensor value = InDtype(Resolved(trace_.Value(output)), rows.scalar_type());
+      const at::Tensor reference = InDtype(Resolved(trace_.Reference(output)), rows.scalar_type());
       const bool whole = CoversWhole(output, trace_.program.storages[output.storage]);
       at::Tensor* sum = whole ? &rows_.SumOf(output.storage) : nullptr;
       const Settled settled = Settle(rows, value, reference, options, sum);
@@ -96,7 +96,7 @@ class Sweep {
       if (policy.on_failure != OnFailure::kAbsorb) continue;
       rows_.Own(output);
       rows = rows_.View(output);
-      Absorb(rows.narrow(0, 0, layout_.components), rows.select(0, layout_.leftover()), value, reference, call);
+      Absorb(Narrow(rows, 0, 0, layout_.components), Select(rows, 0, layout_.leftover()), value, reference, call);
       check.absorbed = true;
     }
     if (!options.judge) return;
@@ -137,8 +137,8 @@ class Sweep {
   void JudgeProbe(const Probe& probe, at::Tensor rows, const ProbeRows& taken) {
     SettleOptions options;
     options.find_bracket = false;
-    const at::Tensor value = taken.value.to(rows.scalar_type());
-    const at::Tensor reference = taken.reference.to(rows.scalar_type());
+    const at::Tensor value = InDtype(taken.value, rows.scalar_type());
+    const at::Tensor reference = InDtype(taken.reference, rows.scalar_type());
     const Settled settled = Settle(rows, value, reference, options, nullptr);
     OperatorCheck check;
     check.call = probe.after_call;

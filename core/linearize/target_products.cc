@@ -15,11 +15,11 @@ at::Tensor TargetProducts::Zeros() const { return at::zeros({targets_}, options_
 at::Tensor TargetProducts::Zeros(int64_t components) const { return at::zeros({targets_, components}, options_); }
 
 at::Tensor TargetProducts::Value(const Operand& operand) const {
-  return Resolved(trace_.Value(operand)).to(RowDtype(operand.dtype));
+  return InDtype(Resolved(trace_.Value(operand)), RowDtype(operand.dtype));
 }
 
 at::Tensor TargetProducts::Reference(const Operand& operand) const {
-  return Resolved(trace_.Reference(operand)).to(RowDtype(operand.dtype));
+  return InDtype(Resolved(trace_.Reference(operand)), RowDtype(operand.dtype));
 }
 
 at::Tensor TargetProducts::Move(const Operand& operand) const { return FiniteMove(Value(operand), Reference(operand)); }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/base/views.h"
 #include "core/linearize/linearization.h"
 
 namespace addend {
@@ -29,8 +30,10 @@ class TargetProducts {
   int64_t targets() const { return targets_; }
   int64_t rows() const { return rows_; }
   bool has_blocks() const { return rows_ > targets_; }
-  at::Tensor OfComponents(const at::Tensor& cotangents) const { return cotangents.narrow(0, 0, targets_); }
-  at::Tensor OfLeftover(const at::Tensor& cotangents) const { return cotangents.narrow(0, rows_ - targets_, targets_); }
+  at::Tensor OfComponents(const at::Tensor& cotangents) const { return Narrow(cotangents, 0, 0, targets_); }
+  at::Tensor OfLeftover(const at::Tensor& cotangents) const {
+    return Narrow(cotangents, 0, rows_ - targets_, targets_);
+  }
 
   at::Tensor Zeros() const;                    // [targets]
   at::Tensor Zeros(int64_t components) const;  // [targets, components]

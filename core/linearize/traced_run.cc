@@ -85,7 +85,7 @@ RowStart TracedRun::StartOf(const Call& call) const {
   const c10::FunctionSchema& schema = call.op.schema();
   const IdReading reading = IdReadingOf(schema, call.arguments);
   if (reading != IdReading::kSums) {
-    const at::Tensor moves = MoveOf(Value(output).to(dtype), Reference(output).to(dtype));
+    const at::Tensor moves = MoveOf(InDtype(Value(output), dtype), InDtype(Reference(output), dtype));
     return {moves, Labels(LabelledOf(call)).to(moves.device()), {}};
   }
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);

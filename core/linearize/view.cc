@@ -7,39 +7,10 @@
 #include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/TensorImpl.h>
 #include <c10/util/DimVector.h>
 
 namespace addend {
 namespace {
-
-// Whether a view of a storage of `bytes` stays within it.
-bool IsWithin(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, size_t itemsize, size_t bytes) {
-  int64_t last = offset;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 0) return offset >= 0;
-    if (strides[d] < 0) return false;
-    last += (sizes[d] - 1) * strides[d];
-  }
-  return offset >= 0 && (static_cast<size_t>(last) + 1) * itemsize <= bytes;
-}
-
-// as_strided. Every operator's operands and outputs are viewed several times: where nobody differentiates, that goes by
-// the dispatcher, whose way takes longer than all else about it. Autograd has to know of views, also of tensors without
-// gradients: what is written through them may have some.
-at::Tensor Strided(const at::Tensor& base, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
-  const bool plain = !c10::GradMode::is_enabled() && base.layout() == at::kStrided && !base.is_conj() &&
-                     !base.is_neg() && !base.is_quantized() && (base.device().is_cpu() || base.device().is_cuda()) &&
-                     !base.key_set().has(c10::DispatchKey::Python);
-  if (!plain || !IsWithin(sizes, strides, offset, base.itemsize(), base.storage().nbytes())) {
-    return at::as_strided(base, sizes, strides, offset);
-  }
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()),
-                                                             base.key_set(), base.dtype());
-  view.unsafeGetTensorImpl()->set_storage_offset(offset);
-  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
-  return view;
-}
 
 at::Tensor WithFlags(at::Tensor view, const Operand& operand) {
   if (operand.conjugated) view = at::_conj(view);
@@ -55,8 +26,9 @@ bool CarriesRows(const Operand& operand) {
 at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable) {
   // A view that autograd knows of keeps the tensor that it is of.
   const c10::AutoGradMode grad(differentiable && c10::GradMode::is_enabled());
-  // What is not differentiated needs no detached tensor of its own to be viewed.
-  const bool attached = tensor.requires_grad() || tensor.is_conj() || tensor.is_neg();
+  // A view that autograd does not know of needs no detached tensor.
+  const bool plain = tensor.scalar_type() == storage.dtype && IsPlain(tensor);
+  const bool attached = tensor.is_conj() || tensor.is_neg() || (tensor.requires_grad() && !plain);
   at::Tensor own = differentiable || !attached ? tensor : tensor.detach();
   // What was made in inference mode has to be another tensor on the same memory before rules can differentiate it.
   if (tensor.is_inference()) {
@@ -122,10 +94,6 @@ at::Tensor Paired(const at::Tensor& rows) {
   const int64_t numel = rows.size(1);
   at::Tensor copy = at::empty({rows.size(0), numel + numel % 2}, rows.options()).narrow(1, 0, numel);
   return copy.copy_(rows);
-}
-
-at::Tensor Resolved(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.resolve_conj().resolve_neg() : tensor;
 }
 
 }  // namespace addend

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/base/views.h"
 #include "core/program/traced_calls.h"
 
 namespace addend {
@@ -38,9 +39,6 @@ at::Tensor GivenAgain(const at::Tensor& flat, const Operand& operand);
 at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand);
 // Returns a copy of real rows [R, numel] in which every row can be read as complex numbers.
 at::Tensor Paired(const at::Tensor& rows);
-
-// Returns the tensor with its lazy conjugation or negation carried out, for kernels that walk over memory.
-at::Tensor Resolved(const at::Tensor& tensor);
 
 }  // namespace addend
 

@@ -18,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
 #include "core/intercept/own_operators.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rows.h"
 #include "core/rules/softmax_path.h"
@@ -95,14 +96,35 @@ bool CoversWithWeights(const RewriteCall& call, const std::vector<bool>& moves) 
 
 // ---- the rule
 
+// The largest sum of squares along the last dimension, which lies in one piece; NaN counts.
+template <typename T>
+double LargestSquare(const T* numbers, const at::Tensor& t) {
+  const int64_t rank = t.dim() - 1;
+  const int64_t width = t.size(-1);
+  at::DimVector index(rank, 0);
+  double largest = 0;
+  for (int64_t left = t.numel() / width; left > 0; --left) {
+    double sum = 0;
+    for (int64_t i = 0; i < width; ++i) sum += static_cast<double>(numbers[i]) * static_cast<double>(numbers[i]);
+    largest = std::isnan(sum) || sum > largest ? sum : largest;
+    for (int64_t d = rank - 1; d >= 0; --d) {
+      numbers += t.stride(d);
+      if (++index[d] < t.size(d)) break;
+      numbers -= t.stride(d) * t.size(d);
+      index[d] = 0;
+    }
+  }
+  return largest;
+}
+
 double LargestNorm(const RuleOperand& operand) {
   const double value = addend::LargestNorm(operand.value);
   return operand.decomposed ? std::max(value, addend::LargestNorm(operand.reference)) : value;
 }
 
 double Largest(const RuleOperand& operand) {
-  const double value = operand.value.abs().max().item<double>();
-  return operand.decomposed ? std::max(value, operand.reference.abs().max().item<double>()) : value;
+  const double value = LargestMagnitude(operand.value);
+  return operand.decomposed ? std::max(value, LargestMagnitude(operand.reference)) : value;
 }
 
 // How far a mask moves whole rows from zero.
@@ -219,7 +241,15 @@ bool AttentionShapesFit(at::IntArrayRef query, at::IntArrayRef key, at::IntArray
   return true;
 }
 
-double LargestNorm(const at::Tensor& t) { return t.norm(2, -1).max().item<double>(); }
+double LargestNorm(const at::Tensor& t) {
+  // Where there are many numbers, threads are worth more than the calls.
+  constexpr int64_t kFew = int64_t{1} << 16;
+  if (!ForLoops(t) || t.numel() == 0 || t.numel() > kFew || t.stride(-1) != 1) {
+    return t.norm(2, -1).max().item<double>();
+  }
+  return DispatchReal(t.scalar_type(),
+                      [&](auto zero) { return std::sqrt(LargestSquare(t.data_ptr<decltype(zero)>(), t)); });
+}
 
 bool LeavesAllRows(const at::Tensor& summand, const at::Tensor& shown, const at::Tensor& hidden,
                    at::IntArrayRef scores) {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/views.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
 #include "core/rules/rows.h"
@@ -22,17 +23,22 @@
 namespace addend {
 namespace {
 
+// What a function reads.
+struct InputShape {
+  at::DimVector sizes;
+  at::TensorOptions options;
+  at::Tensor Zeros(int64_t rows) const { return at::zeros(WithRows(rows, sizes), options); }
+};
+
 // Transposes a linear function by differentiating it: exact, because it is linear. Rows do not meet each other, so that
-// one backward pass serves all of them. cotangents: [R, *output sizes]; `like`: without the row axis.
-Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tensor>& like, const Rows& cotangents) {
+// one backward pass serves all of them. cotangents: [R, *output sizes]; `inputs`: without the row axis.
+Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<InputShape>& inputs, const Rows& cotangents) {
   c10::InferenceMode no_inference(false);  // under it nothing is differentiated, and the transpose would be zero
   c10::AutoGradMode grad(true);
   int64_t count = 1;
   for (const at::Tensor& g : cotangents) count = g.defined() ? g.size(0) : count;
   Rows leaves;
-  for (const at::Tensor& input : like) {
-    leaves.push_back(at::zeros(WithRows(count, input.sizes()), input.options()).set_requires_grad(true));
-  }
+  for (const InputShape& input : inputs) leaves.push_back(input.Zeros(count).set_requires_grad(true));
   const Rows outputs = forward(leaves);
   std::vector<at::Tensor> roots;
   std::vector<at::Tensor> seeds;
@@ -49,26 +55,26 @@ Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tens
     }
   }
   for (size_t k = 0; k < result.size(); ++k) {
-    if (!result[k].defined()) result[k] = at::zeros(WithRows(count, like[k].sizes()), like[k].options());
+    if (!result[k].defined()) result[k] = inputs[k].Zeros(count);
   }
   return result;
 }
 
 class FunctionMap : public LinearMap {
  public:
-  FunctionMap(std::vector<at::Tensor> like, RowsFunction forward, RowsFunction transpose)
-      : like_(std::move(like)), forward_(std::move(forward)), transpose_(std::move(transpose)) {}
+  FunctionMap(std::vector<InputShape> inputs, RowsFunction forward, RowsFunction transpose)
+      : inputs_(std::move(inputs)), forward_(std::move(forward)), transpose_(std::move(transpose)) {}
 
   Rows Forward(const Rows& rows) const override { return forward_(rows); }
   Rows Transpose(const Rows& cotangents) const override {
     return transpose_ ? transpose_(cotangents) : TransposeByRows(*this, cotangents);
   }
   Rows TransposeRows(const Rows& cotangents) const override {
-    return transpose_ ? LinearMap::TransposeRows(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
+    return transpose_ ? LinearMap::TransposeRows(cotangents) : TransposeByAutograd(forward_, inputs_, cotangents);
   }
 
  private:
-  std::vector<at::Tensor> like_;  // one element expanded to each input's shape: sizes, dtype and device
+  std::vector<InputShape> inputs_;
   RowsFunction forward_;
   RowsFunction transpose_;
 };
@@ -134,7 +140,7 @@ class ElementwiseMap : public LinearMap {
       at::DimVector sizes(output_sizes_.size() - input.sizes.size(), 1);
       sizes.append(input.sizes.begin(), input.sizes.end());
       const at::Tensor back = at::sum_to(TimesConjugate(cotangents[0], input), WithRows(count, sizes));
-      result.push_back(AsInput(back.reshape(WithRows(count, input.sizes)), input));
+      result.push_back(AsInput(Reshaped(back, WithRows(count, input.sizes)), input));
     }
     return result;
   }
@@ -183,15 +189,15 @@ class ElementwiseMap : public LinearMap {
 
 Rows TransposeByRows(const LinearMap& map, const Rows& cotangents) {
   Rows rows;
-  for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
+  for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? Unsqueezed(g, 0) : g);
   rows = map.TransposeRows(rows);
-  for (at::Tensor& back : rows) back = back.squeeze(0);
+  for (at::Tensor& back : rows) back = Select(back, 0, 0);
   return rows;
 }
 
 std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
                                          RowsFunction transpose) {
-  std::vector<at::Tensor> like;
+  std::vector<InputShape> shapes;
   // A transpose written down by hand is for real numbers: among complex ones it would have to conjugate.
   bool complex = false;
   for (const RuleOutput& o : call.outputs) complex = complex || (o.value.defined() && o.value.is_complex());
@@ -199,9 +205,9 @@ std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector
   if (complex) transpose = nullptr;
   for (const int input : inputs) {
     const at::Tensor& value = call.operands[input].value;
-    like.push_back(at::zeros({}, value.options()).expand(value.sizes()));
+    shapes.push_back({at::DimVector(value.sizes()), value.options()});
   }
-  return std::make_shared<FunctionMap>(std::move(like), std::move(forward), std::move(transpose));
+  return std::make_shared<FunctionMap>(std::move(shapes), std::move(forward), std::move(transpose));
 }
 
 RuleResult Elementwise(const RuleCall& call, Kind kind, std::vector<Term> terms) {

@@ -128,7 +128,7 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
 double InnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale) {
   if (input.value.numel() == 0) return 0;
   double terms = n.terms;
-  if (scale.defined() && scale.numel() > 0) terms *= scale.abs().max().item<double>();
+  if (scale.defined() && scale.numel() > 0) terms *= LargestMagnitude(scale);
   return std::isfinite(terms) ? terms : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/base/views.h"
 #include "core/rules/kernels.h"
 #include "core/rules/kinds.h"
 
@@ -28,7 +29,7 @@ at::DimVector Concat(at::IntArrayRef a, at::IntArrayRef b) {
 }
 
 // Moves the row axis behind the batch dimensions: [R, *batch, M, N] -> [*batch, R, M, N].
-at::Tensor RowsBehindBatch(const at::Tensor& rows) { return rows.movedim(0, -3); }
+at::Tensor RowsBehindBatch(const at::Tensor& rows) { return Moved(rows, 0, rows.dim() - 3); }
 
 // [M, K] x [K, N]. Where rows begin, most are zero (each token has one component of its own): those are left out.
 at::Tensor MultiplyNonzero(const at::Tensor& matrix, const at::Tensor& plain) {
@@ -57,16 +58,17 @@ at::Tensor RowsTimesPlain(const at::Tensor& rows, const at::Tensor& plain) {
   const int64_t k = rows.size(-1);
   const int64_t n = plain.size(-1);
   if (plain.dim() == 2) {
-    return MultiplyNonzero(rows.flatten(0, -2), plain).view(Concat(rows.sizes().slice(0, rows.dim() - 1), {n}));
+    const at::DimVector sizes = Concat(rows.sizes().slice(0, rows.dim() - 1), {n});
+    return Reshaped(MultiplyNonzero(Reshaped(rows, {Numel(rows.sizes().slice(0, rows.dim() - 1)), k}), plain), sizes);
   }
   const at::IntArrayRef own = rows.sizes().slice(1, rows.dim() - 3);
   const auto batch = at::infer_size_dimvector(own, plain.sizes().slice(0, plain.dim() - 2));
   const int64_t rank = static_cast<int64_t>(batch.size()) + 2;
-  const at::Tensor left = RowsBehindBatch(RightAlign(rows, rank).expand(Concat(Concat({r}, batch), {m, k})));
-  const at::Tensor right = plain.expand(Concat(batch, {k, n}));
+  const at::Tensor left = RowsBehindBatch(Expanded(RightAlign(rows, rank), Concat(Concat({r}, batch), {m, k})));
+  const at::Tensor right = Expanded(plain, Concat(batch, {k, n}));
   const int64_t batches = Numel(batch);  // never -1: with no elements that could be any number
-  const at::Tensor product = at::bmm(left.reshape({batches, r * m, k}), right.reshape({batches, k, n}));
-  return product.view(Concat(batch, {r, m, n})).movedim(-3, 0);
+  const at::Tensor product = at::bmm(Reshaped(left, {batches, r * m, k}), Reshaped(right, {batches, k, n}));
+  return Moved(Reshaped(product, Concat(batch, {r, m, n})), rank - 2, 0);
 }
 
 at::Tensor PlainTimesRows(const at::Tensor& plain, const at::Tensor& rows) {
@@ -77,11 +79,11 @@ at::Tensor PlainTimesRows(const at::Tensor& plain, const at::Tensor& rows) {
   const at::IntArrayRef own = rows.sizes().slice(1, rows.dim() - 3);
   const auto batch = at::infer_size_dimvector(plain.sizes().slice(0, plain.dim() - 2), own);
   const int64_t rank = static_cast<int64_t>(batch.size()) + 2;
-  const at::Tensor left = plain.expand(Concat(batch, {m, k}));
-  const at::Tensor right = RightAlign(rows, rank).expand(Concat(Concat({r}, batch), {k, n})).movedim(0, -2);
+  const at::Tensor left = Expanded(plain, Concat(batch, {m, k}));
+  const at::Tensor right = Moved(Expanded(RightAlign(rows, rank), Concat(Concat({r}, batch), {k, n})), 0, rank - 1);
   const int64_t batches = Numel(batch);
-  const at::Tensor product = at::bmm(left.reshape({batches, m, k}), right.reshape({batches, k, r * n}));
-  return product.view(Concat(batch, {m, r, n})).movedim(-2, 0);
+  const at::Tensor product = at::bmm(Reshaped(left, {batches, m, k}), Reshaped(right, {batches, k, r * n}));
+  return Moved(Reshaped(product, Concat(batch, {m, r, n})), rank - 1, 0);
 }
 
 }  // namespace addend

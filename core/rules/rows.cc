@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/views.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
 
@@ -14,7 +15,7 @@ namespace addend {
 at::Tensor RightAlign(const at::Tensor& rows, int64_t rank) {
   if (rows.dim() - 1 >= rank) return rows;
   at::Tensor aligned = rows;
-  for (int64_t d = rows.dim() - 1; d < rank; ++d) aligned = aligned.unsqueeze(1);
+  for (int64_t d = rows.dim() - 1; d < rank; ++d) aligned = Unsqueezed(aligned, 1);
   return aligned;
 }
 
@@ -35,6 +36,16 @@ bool AllFinite(const at::Tensor& tensor) {
   }
   // A sum is finite only if all of its terms are. It may overflow all the same: then it takes a closer look.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
+}
+
+double LargestMagnitude(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  if (IsDenseOnCpu(tensor) && AllFinite(tensor)) {
+    return DispatchReal(tensor.scalar_type(), [&](auto zero) {
+      return static_cast<double>(LargestFinite(tensor.data_ptr<decltype(zero)>(), tensor.numel()));
+    });
+  }
+  return tensor.abs().max().item<double>();
 }
 
 at::Tensor FiniteOrZero(const at::Tensor& tensor) { return tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0); }

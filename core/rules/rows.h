@@ -18,7 +18,9 @@ int64_t RowDim(int64_t dim, int64_t rank);
 at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes);
 // No NaN and no infinity. Cheap where that is so.
 bool AllFinite(const at::Tensor& tensor);
-// Zero where it is not.
+// The largest magnitude of all elements, 0 where there are none; NaN and infinity count.
+double LargestMagnitude(const at::Tensor& tensor);
+// Zero where elements are not finite.
 at::Tensor FiniteOrZero(const at::Tensor& tensor);
 // Folds the rows into dimension 0, which `f` treats as a batch, and unfolds them: [R, N, *s] -> f([R * N, *s]).
 at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(const at::Tensor&)>& f);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/views.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
 
@@ -54,14 +55,14 @@ Rows LinearMap::TransposeRows(const Rows& cotangents) const {
   std::vector<Rows> by_input;
   for (int64_t r = 0; r < first->size(0); ++r) {
     Rows one;
-    for (const at::Tensor& g : cotangents) one.push_back(g.defined() ? g.select(0, r) : g);
+    for (const at::Tensor& g : cotangents) one.push_back(g.defined() ? Select(g, 0, r) : g);
     const Rows back = Transpose(one);
     by_input.resize(back.size());
     for (size_t k = 0; k < back.size(); ++k) by_input[k].push_back(back[k]);
   }
   Rows result;
   for (const Rows& rows : by_input) {
-    result.push_back(rows.size() == 1 ? rows[0].unsqueeze(0) : at::stack(rows, 0));
+    result.push_back(rows.size() == 1 ? Unsqueezed(rows[0], 0) : at::stack(rows, 0));
   }
   return result;
 }

@@ -97,11 +97,27 @@ at::Tensor HalfRangesOf(const SoftmaxPath& path) {
   return (move.amax(1) - move.amin(1)) / 2;
 }
 
+// Whether the largest number of some row of the reference lies that far from zero, which is finite.
+bool IsFar(const SoftmaxPath& path, double least) {
+  return DispatchReal(path.reference.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const SoftmaxEnds<T> ends = EndsOf<T>(path);
+    for (int64_t g = 0; g < ends.groups; ++g) {
+      const T* row = ends.reference + g * ends.width;
+      const double top = *std::max_element(row, row + ends.width);
+      if (std::abs(top) >= least && std::isfinite(top)) return true;
+    }
+    return false;
+  });
+}
+
 // A softmax ignores shifts. Where a whole row lies far from zero (all of it masked by -1e4), the points between its
 // reference and its value would be rounded to few digits: it is moved to zero.
 void MoveToZero(SoftmaxPath& path) {
   constexpr double kFar = 64;
-  if (path.width == 0) return;
+  // Where there are few numbers, one look saves the calls.
+  constexpr int64_t kFew = int64_t{1} << 16;
+  if (path.width == 0 || (Fused(path) && path.reference.numel() <= kFew && !IsFar(path, kFar))) return;
   const at::Tensor top = path.reference.amax(1, /*keepdim=*/true);
   const at::Tensor far = top.abs().ge(kFar).logical_and_(top.isfinite());
   if (!far.any().item<bool>()) return;
