@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/linearize/backward_observers.h"
 #include "core/linearize/cotangents.h"
 #include "core/linearize/label_sums.h"
@@ -251,11 +252,11 @@ class Adjoint {
       terms += MagnitudeOfEach(products_.OfLeftover(behind[k])) * largest;
     }
     const at::Tensor found = left.abs();
-    if (found.le(terms * node.bracket_bound).all().item<bool>()) return;
+    if (ReadFlag(found.le(terms * node.bracket_bound).all())) return;
     OperatorCheck check;
     check.call = node.call;
     check.kind = node.kind;
-    check.bracket = (found / terms.clamp_min(std::numeric_limits<double>::min())).max().item<double>();
+    check.bracket = ReadNumber((found / terms.clamp_min(std::numeric_limits<double>::min())).max());
     check.bracket_bound = node.bracket_bound;
     check.bracket_holds = false;
     suspects_.push_back(check);
@@ -292,7 +293,7 @@ class Adjoint {
     const at::Tensor products = RealProduct(products_.OfComponents(here), start.moves);
     AddLabelled((vectors ? products.sum(-1) : products).reshape({products_.targets(), -1}), start.labels.reshape({-1}));
     const at::Tensor inside = start.labels.ge(0);
-    if (options_.components_only || inside.all().item<bool>()) return;
+    if (options_.components_only || ReadFlag(inside.all())) return;
     const at::Tensor outside = start.moves.masked_fill(vectors ? inside.unsqueeze(-1) : inside, 0);
     result_.leftover += SumOfEach(RealProduct(products_.OfLeftover(here), outside));
   }

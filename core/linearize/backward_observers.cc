@@ -8,13 +8,14 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/host_read.h"
 #include "core/linearize/row_sums.h"
 
 namespace addend {
 namespace {
 
 double TermsOf(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) {
-  return MagnitudeOfEach(RealProduct(cotangents, products.Move(operand))).sum().item<double>();
+  return ReadNumber(MagnitudeOfEach(RealProduct(cotangents, products.Move(operand))).sum());
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ void TermsObserver::AfterNode(const TargetProducts& products, const BackwardStep
   largest_terms_ = largest_terms_.defined() ? largest_terms_.maximum(terms) : terms;
   at::Tensor apart = products.OfOutputs(step.node, step.behind) - products.OfInputs(step.node, step.back);
   if (step.left.defined()) apart = apart - step.left;
-  const double error = (apart.abs() / terms.clamp_min(std::numeric_limits<double>::min())).max().item<double>();
+  const double error = ReadNumber((apart.abs() / terms.clamp_min(std::numeric_limits<double>::min())).max());
   if (worst_ && !std::isnan(error) && error <= worst_->recovery_error) return;
   if (worst_ && std::isnan(worst_->recovery_error) && !std::isnan(error)) return;
   worst_.emplace();

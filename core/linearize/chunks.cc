@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/linearize/part.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/sum_check.h"
@@ -59,7 +60,7 @@ void Judge(const Linearization& linearization, const SumCheck& sum_check, SweepR
     const SumCheck::Gap gap = sum_check.GapOf(p, rows);
     if (gap.closed()) continue;
     const int64_t call = std::max<int64_t>(linearization.probes[p].after_call, 0);
-    const double scale = std::max(rows.value.abs().max().item<double>(), std::numeric_limits<double>::min());
+    const double scale = std::max(ReadNumber(rows.value.abs().max()), std::numeric_limits<double>::min());
     OperatorCheck check;
     check.call = call;
     check.recovery_error = gap.error / scale;

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/base/host_read.h"
 #include "core/intercept/replace_tensors.h"
 
 namespace addend {
@@ -61,9 +62,9 @@ IdLabels Moved(const Operator& op, const std::vector<c10::IValue>& arguments, co
   const at::Tensor labels = stack[0].toTensor() - 1;
   const bool mixed = std::any_of(operands.begin(), operands.end(), [](const IdOperand& operand) {
     if (!operand.moves.defined()) return false;
-    return !operand.labels.defined() || operand.labels.lt(0).logical_and_(operand.moves).any().item<bool>();
+    return !operand.labels.defined() || ReadFlag(operand.labels.lt(0).logical_and_(operand.moves).any());
   });
-  return {labels.ge(0).any().item<bool>() ? labels : at::Tensor(), mixed};
+  return {ReadFlag(labels.ge(0).any()) ? labels : at::Tensor(), mixed};
 }
 
 // The labels of an operand, kMixed where an element without one moves; undefined: none has one, and nothing moves.
@@ -86,8 +87,8 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
                         : own;
   }
   if (!all.defined()) return {};
-  const bool mixed = all.eq(kMixed).any().item<bool>();
-  const bool any = all.ge(0).any().item<bool>();
+  const bool mixed = ReadFlag(all.eq(kMixed).any());
+  const bool any = ReadFlag(all.ge(0).any());
   return {any ? all.clamp_min(kNone) : at::Tensor(), mixed};
 }
 
@@ -127,9 +128,9 @@ IdLabels Reduced(const Operator& op, const std::vector<c10::IValue>& arguments, 
   const at::Tensor largest = own.amax(dims, /*keepdim=*/false);
   const at::Tensor least = own.masked_fill(own.eq(kNone), std::numeric_limits<int64_t>::max()).amin(dims, false);
   const at::Tensor one = at::where(largest.eq(kNone).logical_or(least.eq(largest)), largest, kMixed);
-  const bool mixed = one.eq(kMixed).any().item<bool>();
+  const bool mixed = ReadFlag(one.eq(kMixed).any());
   if (one.numel() != c10::multiply_integers(sizes)) return {{}, true};
-  if (!one.ge(0).any().item<bool>()) return {{}, mixed};
+  if (!ReadFlag(one.ge(0).any())) return {{}, mixed};
   return {one.clamp_min(kNone).reshape(sizes), mixed};
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_read.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend {
@@ -63,7 +64,7 @@ bool SamePlain(const RunReferences::Plain& known, const RunReferences::Plain& no
     return known.version == now.version;
   }
   const TracingPause pause;
-  return known.seen.equal(now.seen);
+  return ReadEqual(known.seen, now.seen);
 }
 
 // Whether two calls read the same places with the same arguments, so that equal elements give equal results.
@@ -92,7 +93,7 @@ void KeptReferences::AddInput(const Operand& operand) {
   const bool same_place = last.operand.SamePlace(operand) && last.operand.version == operand.version;
   state.reference_known = same_place && last.reference.device() == state.reference.device() &&
                           last.reference.scalar_type() == state.reference.scalar_type() &&
-                          last.reference.equal(state.reference);
+                          ReadEqual(last.reference, state.reference);
 }
 
 RunReferences::Known KeptReferences::SeenBefore(const CallAtHand& own) const {

@@ -6,9 +6,14 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <exception>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/own_operators.h"
 #include "core/linearize/make_node.h"
 #include "core/linearize/marks.h"
@@ -34,6 +39,20 @@ void Replace(const Call& call, const std::vector<at::Tensor>& stand_ins, Referen
   }
 }
 
+// What is seen of a call before later references are used.
+struct Early {
+  EarlyNode look;
+  Node node;  // if look.early
+  std::vector<at::Tensor> stand_ins;
+};
+
+Early LookAt(const TracedRun& trace, size_t c, const Choices& choices, bool live) {
+  Early early;
+  early.look = LookEarly(trace, static_cast<int64_t>(c), choices, live);
+  if (early.look.early) early.node = MakeNode(trace, static_cast<int64_t>(c), choices, &early.stand_ins);
+  return early;
+}
+
 // Finds, in the order of the calls, where a function is not finite on the reference alone or has a pole on the way from
 // it; see Note [Stand-ins]. Returns the nodes that were made for that. `is_finite`: by call, set where the references
 // of its outputs were seen to be finite.
@@ -41,17 +60,22 @@ EarlyNodes ReplaceBrokenReferences(References& references, const Choices& choice
                                    std::vector<bool>& is_finite) {
   EarlyNodes nodes;
   const std::vector<Call>& calls = references.recorded()->program.calls;
+  // All calls together, as long as no reference is replaced.
+  std::vector<Early> ahead(calls.size());
+  const TracedRun* as_recorded = references.trace().get();
+  if (as_recorded->HostWaits()) {
+    ReadTogether(calls.size(), [&](size_t c) { ahead[c] = LookAt(*as_recorded, c, choices, live[c]); });
+  }
   for (size_t c = 0; c < calls.size(); ++c) {
     const Call& call = calls[c];
     references.Follow(call, choices.rules[c]);
-    const EarlyNode look = LookEarly(*references.trace(), static_cast<int64_t>(c), choices, live[c]);
-    is_finite[c] = look.finite;
-    if (!look.early) continue;
-    std::vector<at::Tensor> stand_ins;
-    Node node = MakeNode(*references.trace(), static_cast<int64_t>(c), choices, &stand_ins);
-    if (!node.stand_in && !look.by_path) continue;
-    Replace(call, stand_ins, references);
-    nodes.emplace(static_cast<int64_t>(c), std::move(node));
+    const TracedRun& trace = *references.trace();
+    Early early = trace.HostWaits() && &trace == as_recorded ? std::move(ahead[c]) : LookAt(trace, c, choices, live[c]);
+    is_finite[c] = early.look.finite;
+    if (!early.look.early) continue;
+    if (!early.node.stand_in && !early.look.by_path) continue;
+    Replace(call, early.stand_ins, references);
+    nodes.emplace(static_cast<int64_t>(c), std::move(early.node));
   }
   return nodes;
 }
@@ -113,20 +137,53 @@ bool AllOperandsFinite(const TracedRun& trace, const Call& call) {
                      [&](const Operand& operand) { return !CarriesRows(operand) || trace.ValueIsFinite(operand); });
 }
 
+// A node, or the error of making it, which counts if the node is needed.
+struct Made {
+  std::optional<Node> node;
+  std::exception_ptr error;
+};
+
+// Nodes of all calls that a probe may depend on, made together. `known`: the calls whose nodes there are.
+std::vector<Made> MakeTogether(const TracedRun& trace, const Choices& choices, const std::vector<bool>& live,
+                               const std::vector<bool>& is_finite, const std::function<bool(int64_t)>& known) {
+  std::vector<Made> all(trace.program.calls.size());
+  ReadTogether(all.size(), [&](size_t c) {
+    const Call& call = trace.program.calls[c];
+    const auto index = static_cast<int64_t>(c);
+    if (!live[c] || call.is_view || !call.Traced() || !CarriesAny(call.outputs) || known(index)) return;
+    all[c] = Made();
+    try {
+      all[c].node = MakeNode(trace, index, choices, nullptr, is_finite[c]);
+    } catch (const Error&) {
+      all[c].error = std::current_exception();
+    }
+  });
+  return all;
+}
+
 // Backwards: a call is asked for its rule only when something later reads what it gives.
 std::vector<Node> MakeNodes(const TracedRun& trace, const Choices& choices, const std::vector<Probe>& probes,
-                            bool everything, EarlyNodes made, const KeptNodes& kept,
-                            const std::vector<bool>& is_finite) {
+                            bool everything, const std::vector<bool>& may_matter, EarlyNodes made,
+                            const KeptNodes& kept, const std::vector<bool>& is_finite) {
   std::vector<Node> nodes;
   NeededRows needed(trace, probes, everything);
+  const auto is_kept = [&](int64_t c) { return kept.contains(c) && AllOperandsFinite(trace, trace.program.calls[c]); };
+  std::vector<Made> together;
+  if (trace.HostWaits()) {
+    together =
+        MakeTogether(trace, choices, may_matter, is_finite, [&](int64_t c) { return made.contains(c) || is_kept(c); });
+  }
   for (int64_t c = static_cast<int64_t>(trace.program.calls.size()) - 1; c >= 0; --c) {
     if (!needed.OfCall(c)) continue;
     const auto known = made.find(c);
-    const auto same = kept.find(c);
     if (known != made.end()) {
       nodes.push_back(std::move(known->second));
-    } else if (same != kept.end() && AllOperandsFinite(trace, trace.program.calls[c])) {
-      nodes.push_back(same->second);
+    } else if (!together.empty() && together[c].error) {
+      std::rethrow_exception(together[c].error);
+    } else if (!together.empty() && together[c].node) {
+      nodes.push_back(*std::move(together[c].node));
+    } else if (is_kept(c)) {
+      nodes.push_back(kept.at(c));
     } else {
       nodes.push_back(MakeNode(trace, c, choices, nullptr, is_finite[c]));
     }
@@ -280,8 +337,8 @@ Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparatio
     if (node.stand_in && parts.may_matter[c]) result.stand_ins.push_back(c);
   }
   std::sort(result.stand_ins.begin(), result.stand_ins.end());
-  result.nodes =
-      MakeNodes(*result.trace, choices, result.probes, parts.everything, std::move(early), parts.kept, is_finite);
+  result.nodes = MakeNodes(*result.trace, choices, result.probes, parts.everything, parts.may_matter, std::move(early),
+                           parts.kept, is_finite);
   result.lives = FindLives(result);
   return result;
 }

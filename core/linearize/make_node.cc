@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/swamped.h"
@@ -163,7 +164,7 @@ bool ComesFromInfinity(const TracedRun& trace, const Call& recorded, const RuleC
     if (!operand.decomposed || operand.value.numel() == 0 || trace.ValueIsFinite(recorded.operands[k])) continue;
     const at::Tensor both_nan = at::isnan(operand.value).logical_and_(at::isnan(operand.reference));
     const at::Tensor same = operand.value.eq(operand.reference).logical_or_(both_nan);
-    if (at::isfinite(operand.value).logical_or_(same).logical_not_().any().item<bool>()) return true;
+    if (ReadFlag(at::isfinite(operand.value).logical_or_(same).logical_not_().any())) return true;
   }
   return false;
 }
@@ -205,7 +206,7 @@ void RequireComplexRule(const Rule& rule, const Call& call) {
 
 bool IsBroken(const RuleOutput& output) {
   if (!output.value.defined() || !Continuous(output.value.scalar_type()) || AllFinite(output.reference)) return false;
-  return at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value)).any().item<bool>();
+  return ReadFlag(at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value)).any());
 }
 
 bool HasBrokenReference(const RuleCall& call) {

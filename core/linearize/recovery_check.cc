@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/view.h"
 
@@ -88,7 +89,7 @@ bool RecoveryCheck::JudgeRecovery(const Operand& operand, const at::Tensor& rows
 double RecoveryCheck::Reach(const Node& node, size_t output) const {
   const at::Tensor reached = ReachOf(trace_, node, output, /*with_reference=*/true);
   if (!reached.defined() || reached.numel() == 0) return 0;
-  const double largest = reached.max().item<double>();
+  const double largest = ReadNumber(reached.max());
   return std::max(std::isfinite(largest) ? largest : 0, node.inner_terms);
 }
 
@@ -170,6 +171,27 @@ bool RecoveryCheck::JudgeOutput(const Node& node, size_t k, const Settled& settl
   return recovered && holds();
 }
 
+double RecoveryCheck::ToleranceOf(const Node& node, size_t k) const {
+  return rounding_.Tolerance(CallOf(node).outputs[k], components_);
+}
+
+bool RecoveryCheck::JudgeByNumbers(const Node& node, size_t k, const Settled& settled, double tolerance, bool whole,
+                                   OperatorCheck& check) {
+  const double scale = settled.value > 0 ? settled.value : 1;
+  const double bracket = Over(settled.bracket, std::max({settled.value, settled.reference, settled.passed}));
+  if (!(settled.error <= tolerance * settled.value)) return false;
+  if (node.bracket_bound >= 0 && !(bracket <= node.bracket_bound)) return false;
+  if (!(settled.error / scale < check.recovery_error)) {
+    check.recovery_error = settled.error / scale;
+    check.tolerance = tolerance;
+  }
+  check.leftover = std::max(check.leftover, settled.leftover / scale);
+  if (!(bracket <= check.bracket)) check.bracket = bracket;
+  double& error = errors_[CallOf(node).outputs[k].storage];
+  error = whole ? settled.error : std::max(error, settled.error);
+  return true;
+}
+
 void RecoveryCheck::Finish(const OperatorCheck& check) {
   NoteWorst(check.recovery_error, worst_recovery_error);
   checks.push_back(check);
@@ -187,7 +209,7 @@ void RecoveryCheck::Finish(const OperatorCheck& check) {
 void Absorb(at::Tensor components, at::Tensor leftover, const at::Tensor& value, const at::Tensor& reference,
             const Call& call) {
   const at::Tensor counted = at::isfinite(value);
-  if (at::isfinite(reference).logical_not_().logical_and_(counted).any().item<bool>()) {
+  if (ReadFlag(at::isfinite(reference).logical_not_().logical_and_(counted).any())) {
     throw Error(absl::StatusCode::kFailedPrecondition,
                 absl::StrCat("the failure of ", FullName(call.op.schema()),
                              " cannot be absorbed: its reference is not finite where its value is"),

@@ -38,6 +38,11 @@ class RecoveryCheck {
   // far. `whole`: the output covers its storage. Returns false if the output fails.
   bool JudgeOutput(const Node& node, size_t k, const Settled& settled, const at::Tensor& rows,
                    const at::Tensor& reference, bool whole, OperatorCheck& check);
+  // The same by these numbers alone, for outputs whose rows are gone; false: it takes the rows to tell.
+  bool JudgeByNumbers(const Node& node, size_t k, const Settled& settled, double tolerance, bool whole,
+                      OperatorCheck& check);
+  // What rounding allows an output to be off, relative to its value, when its operator has just run.
+  double ToleranceOf(const Node& node, size_t k) const;
   // Judges an operand by itself. Returns false if it fails.
   bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference,
                      const Settled& settled, OperatorCheck& check) const;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/host_read.h"
 #include "core/linearize/call_at_hand.h"
 #include "core/linearize/view.h"
 #include "core/program/written_aside.h"
@@ -102,8 +103,8 @@ bool HasLayout(const at::Tensor& tensor, const Operand& operand) {
 
 bool SameBits(const at::Tensor& a, const at::Tensor& b) {
   // equal() takes NaN for different from itself.
-  if (a.equal(b)) return true;
-  return a.eq(b).logical_or_(a.ne(a).logical_and_(b.ne(b))).all().item<bool>();
+  if (ReadEqual(a, b)) return true;
+  return ReadFlag(a.eq(b).logical_or_(a.ne(a).logical_and_(b.ne(b))).all());
 }
 
 }  // namespace addend

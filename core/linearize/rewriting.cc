@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/replace_tensors.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/rerun.h"
@@ -40,15 +41,15 @@ double RewriteTolerance(at::ScalarType dtype) {
 // The largest difference over the largest magnitude; infinite where one is finite or NaN and the other is not.
 double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() == 0) return 0;
-  if (!b.is_floating_point() && !b.is_complex()) return a.equal(b) ? 0 : std::numeric_limits<double>::infinity();
+  if (!b.is_floating_point() && !b.is_complex()) return ReadEqual(a, b) ? 0 : std::numeric_limits<double>::infinity();
   const bool half = b.scalar_type() == at::kHalf || b.scalar_type() == at::kBFloat16;
   const at::Tensor x = half ? a.to(at::kFloat) : a;
   const at::Tensor y = half ? b.to(at::kFloat) : b;
   const at::Tensor finite = y.isfinite();
   const at::Tensor same = x.eq(y).logical_or_(x.isnan().logical_and_(y.isnan())).logical_or_(finite);
-  if (!same.all().item<bool>()) return std::numeric_limits<double>::infinity();
-  const double largest = y.abs().masked_fill_(finite.logical_not(), 0).max().item<double>();
-  const double difference = (x - y).abs().masked_fill_(finite.logical_not(), 0).max().item<double>();
+  if (!ReadFlag(same.all())) return std::numeric_limits<double>::infinity();
+  const double largest = ReadNumber(y.abs().masked_fill_(finite.logical_not(), 0).max());
+  const double difference = ReadNumber((x - y).abs().masked_fill_(finite.logical_not(), 0).max());
   return largest > 0 ? difference / largest : difference;
 }
 
@@ -182,20 +183,24 @@ Call* Rewriting::MakerOf(int storage, size_t first) {
   return nullptr;
 }
 
-// Whether a result of the rewrite is the operator's in float64: then what both differ by in single precision is
-// rounding, as of variances of numbers that are far from zero.
+// Whether a result of the rewrite is the operator's in float64 on the CPU: then what both differ by is how exact the
+// operator itself is, as of variances of numbers that are far from zero, or of a kernel for GPUs that computes in
+// single precision.
 bool Rewriting::AgreesInDouble(const CallAtHand& own, size_t k) {
   if (own.call.draws || !TargetsOf(own).tensors.empty()) return false;
-  bool single = false;
+  bool inexact = false;
   std::vector<c10::IValue> arguments = own.arguments;
   for (c10::IValue& argument : arguments) {
     argument = ReplaceTensors(argument, [&](const at::Tensor& tensor) {
-      if (!tensor.defined() || !Continuous(tensor.scalar_type())) return tensor;
-      single = single || c10::toRealValueType(tensor.scalar_type()) != at::kDouble;
-      return tensor.to(tensor.is_complex() ? at::kComplexDouble : at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+      if (!tensor.defined()) return tensor;
+      inexact = inexact || !tensor.device().is_cpu();
+      if (!Continuous(tensor.scalar_type())) return tensor.to(at::kCPU);
+      inexact = inexact || c10::toRealValueType(tensor.scalar_type()) != at::kDouble;
+      return tensor.to(at::kCPU, tensor.is_complex() ? at::kComplexDouble : at::kDouble, /*non_blocking=*/false,
+                       /*copy=*/true);
     });
   }
-  if (!single) return false;
+  if (!inexact) return false;
   try {
     const std::vector<at::Tensor> rewritten = own.role.rewrite->run({ArgumentsOf(own.call, arguments)});
     Stack stack = arguments;

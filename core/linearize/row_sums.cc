@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/host_read.h"
 #include "core/base/in_parallel.h"
 #include "core/rules/kernels.h"
 
@@ -180,7 +181,7 @@ bool LiesFlat(const at::Tensor& tensor, at::ScalarType dtype) {
 std::vector<double> Doubles(const at::Tensor& tensor) {
   const bool as_it_is = tensor.device().is_cpu() && tensor.scalar_type() == at::kDouble && tensor.is_contiguous() &&
                         tensor.layout() == at::kStrided && !tensor.is_neg();
-  const at::Tensor own = as_it_is ? tensor : tensor.detach().to(at::kCPU, at::kDouble).contiguous();
+  const at::Tensor own = as_it_is ? tensor : ReadNumbers(tensor);
   return {own.data_ptr<double>(), own.data_ptr<double>() + own.numel()};
 }
 
@@ -199,7 +200,7 @@ double LargestFinite(const at::Tensor& tensor) {
     return dtype == at::kFloat ? LargestFinite(tensor.data_ptr<float>(), tensor.numel())
                                : LargestFinite(tensor.data_ptr<double>(), tensor.numel());
   }
-  return tensor.abs().masked_fill_(at::isfinite(tensor).logical_not_(), 0).max().item<double>();
+  return ReadNumber(tensor.abs().masked_fill_(at::isfinite(tensor).logical_not_(), 0).max());
 }
 
 double EpsilonOf(at::ScalarType dtype) {

@@ -4,7 +4,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/base/host_read.h"
 #include "core/base/in_parallel.h"
 #include "core/base/views.h"
 #include "core/rules/kernels.h"
@@ -241,39 +244,61 @@ bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
          (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
 }
 
-double MaxAbs(const at::Tensor& tensor) { return tensor.numel() == 0 ? 0 : tensor.abs().max().item<double>(); }
+// The largest magnitude, f64[]; NaN if there is one.
+at::Tensor MaxAbs(const at::Tensor& tensor) { return tensor.abs().amax().to(at::kDouble); }
 double MaxFiniteAbs(const at::Tensor& tensor) {
-  return MaxAbs(tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0));
+  if (tensor.numel() == 0) return 0;
+  return ReadNumber(MaxAbs(tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0)));
 }
 
 }  // namespace
 
-Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
-                          const SettleOptions& options, at::Tensor* sum) {
-  Settled all;
-  if (value.numel() == 0) return all;
+at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                        const SettleOptions& options, at::Tensor* sum) {
   const int64_t numc = rows.size(0) - 2;
-  all.value = MaxFiniteAbs(value);
-  all.reference = MaxFiniteAbs(reference);
+  const at::Tensor zero = at::zeros({}, value.options().dtype(at::kDouble));
+  if (value.numel() == 0) return zero.expand({6});
+  const at::Tensor infinite = at::isfinite(value).logical_not_();
+  at::Tensor bracket = zero;
+  at::Tensor passed = zero;
+  at::Tensor error = zero;
+  at::Tensor left = zero;
   at::Tensor leftover = Select(rows, 0, numc);
   if (options.find_bracket) {
     at::Tensor move = Select(rows, 0, numc + 1);
-    const at::Tensor infinite = at::isfinite(value).logical_not_();
     const at::Tensor difference = (value - reference).masked_fill_(value.eq(reference).logical_or_(infinite), 0);
-    const at::Tensor bracket = (difference - move).masked_fill_(infinite, 0);
-    all.passed = MaxAbs(move.masked_fill(infinite, 0));
-    all.bracket = MaxAbs(bracket);
+    const at::Tensor missing = (difference - move).masked_fill_(infinite, 0);
+    passed = MaxAbs(move.masked_fill(infinite, 0));
+    bracket = MaxAbs(missing);
     move.copy_(difference);
-    if (options.keep_bracket) leftover.add_(bracket);
+    if (options.keep_bracket) leftover.add_(missing);
   }
   if (options.judge) {
     const at::Tensor added = sum != nullptr && sum->defined() ? *sum : at::sum(rows.narrow(0, 0, numc + 1), {0});
     if (sum != nullptr) *sum = added;
-    const at::Tensor recovery = added + reference;
-    all.error = MaxAbs((recovery - value).masked_fill_(at::isfinite(value).logical_not_(), 0));
-    all.leftover = MaxAbs(leftover);
+    error = MaxAbs((added + reference - value).masked_fill_(infinite, 0));
+    left = MaxAbs(leftover);
   }
+  const at::Tensor largest = MaxAbs(value.masked_fill(infinite, 0));
+  const at::Tensor largest_reference = MaxAbs(reference.masked_fill(at::isfinite(reference).logical_not_(), 0));
+  return at::stack({error, largest, largest_reference, left, bracket, passed});
+}
+
+Settled SettledOf(const double* numbers) {
+  Settled all;
+  all.error = numbers[0];
+  all.value = numbers[1];
+  all.reference = numbers[2];
+  all.leftover = numbers[3];
+  all.bracket = numbers[4];
+  all.passed = numbers[5];
   return all;
+}
+
+Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                          const SettleOptions& options, at::Tensor* sum) {
+  const at::Tensor read = SettleUnread(rows, value, reference, options, sum).detach().cpu().contiguous();
+  return SettledOf(read.data_ptr<double>());
 }
 
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough) {

@@ -32,6 +32,10 @@ struct SettleOptions {
 // judged. One pass over contiguous rows on the CPU; LibTorch operators elsewhere.
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum);
+// The same without waiting for the device: f64[6] on it, from which SettledOf makes what Settle returns.
+at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                        const SettleOptions& options, at::Tensor* sum);
+Settled SettledOf(const double* numbers);
 // Settles the rows by LibTorch operators, on every device; the fused loop is tested against this function.
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum);

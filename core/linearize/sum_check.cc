@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/base/host_read.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
@@ -36,7 +37,7 @@ SumCheck::Gap SumCheck::GapOf(size_t probe, const ProbeRows& rows) const {
   const Policy& policy = linearization_.policy;
   const double relative =
       policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
-  const auto largest = [&](const at::Tensor& t) { return t.masked_fill(infinite, 0).max().item<double>(); };
+  const auto largest = [&](const at::Tensor& t) { return ReadNumber(t.masked_fill(infinite, 0).max()); };
   gap.missing = (rest_[probe] - sums_[probe]).masked_fill(infinite, 0);
   // What rounding does inside of operators shows in the first sweep as well.
   gap.allowed = relative * largest(sizes_[probe]) + 16 * largest(errors_[probe]);
@@ -44,7 +45,7 @@ SumCheck::Gap SumCheck::GapOf(size_t probe, const ProbeRows& rows) const {
   const double own =
       OwnAllowance(rows.single, largest(rows.value.abs()), LargestFinite(rows.reference), policy.tolerance);
   gap.allowed = std::min(gap.allowed, own);
-  gap.error = gap.missing.abs().max().item<double>();
+  gap.error = ReadNumber(gap.missing.abs().max());
   return gap;
 }
 

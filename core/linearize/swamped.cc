@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/host_read.h"
 #include "core/linearize/row_sums.h"
 #include "core/rules/kinds.h"
 
@@ -79,16 +80,16 @@ Swamped FindSwamped(const Call& call, const RuleCall& described, const Addends& 
   const RuleOutput& output = described.outputs[0];
   const at::Tensor large = mask.abs().ge(kMask).logical_and_(at::isfinite(mask));
   const at::Tensor matters = large.logical_and(IsSeen(output.value).logical_or_(IsSeen(output.reference)));
-  if (!matters.any().item<bool>()) return found;
+  if (!ReadFlag(matters.any())) return found;
   found.rounds = true;
   // A whole unit at least is lost: nothing that a score may be is told apart from nothing.
   const at::Tensor coarse = mask.abs().ge(1 / EpsilonOf(call.outputs[0].dtype));
   const at::Tensor same = output.value.eq(mask).logical_and_(output.reference.eq(mask));
   const at::Tensor lost = matters.logical_and(coarse).logical_and_(same);
-  found.count = lost.sum().item<int64_t>();
+  found.count = ReadInteger(lost.sum());
   if (found.count == 0) return found;
   found.elements = lost;
-  found.value = output.value.abs().masked_fill(lost.logical_not(), 0).max().item<double>();
+  found.value = ReadNumber(output.value.abs().masked_fill(lost.logical_not(), 0).max());
   return found;
 }
 

@@ -1,5 +1,6 @@
 #include "core/linearize/sweep.h"
 
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -23,6 +24,19 @@ struct SweepKind {
   int64_t components = 0;                                // of all sweeps that this is a part of; for tolerances
   const std::vector<at::Tensor>* sums_of_all = nullptr;  // set: components alone; see SweepComponents
   std::vector<at::Tensor>* sums_before = nullptr;        // set: gets SumsBeforePayments
+  bool judges_late = false;                              // see Note [Late checks]
+};
+
+// Note [Late checks]
+// On a GPU the numbers of a check are there only when all earlier work is done, and whoever reads them waits for that.
+// There a sweep keeps them on the device and reads them all at its end. Hardly ever does a check need more than these
+// numbers: if one does, the sweep is made once more, and judges each operator when it has run.
+struct LateCheck {
+  size_t node;
+  size_t output;
+  bool whole;
+  double tolerance;
+  at::Tensor numbers;  // see SettleUnread
 };
 
 // Sends the rows of all inputs through the nodes, in their order: a step, the check, what is dropped.
@@ -30,6 +44,7 @@ class Sweep {
  public:
   Sweep(const Linearization& linearization, const SweepKind& kind, const Progress& progress)
       : linearization_(linearization),
+        kind_(kind),
         trace_(*linearization.trace),
         layout_{trace_.numc, kind.sums_of_all == nullptr},
         progress_(progress),
@@ -53,12 +68,13 @@ class Sweep {
       const auto begin = Clock::now();
       rounding_.Follow(node);
       const bool by_map = step_.Apply(n);
-      if (layout_.all) SettleOutputs(node, by_map, begin);
+      if (layout_.all) SettleOutputs(n, by_map, begin);
       for (; call <= node.call; ++call) TakeProbes(call);
       step_.Release(n);
       if (progress_) progress_(static_cast<int64_t>(n) + 1, static_cast<int64_t>(linearization_.nodes.size()));
     }
     for (; call < static_cast<int64_t>(trace_.program.calls.size()); ++call) TakeProbes(call);
+    if (kind_.judges_late) JudgeLate();
     result_.checks = std::move(check_.checks);
     result_.failures = std::move(check_.failures);
     result_.worst_recovery_error = check_.worst_recovery_error;
@@ -67,10 +83,13 @@ class Sweep {
 
   // Whether a check of outputs alone has failed, which says neither why nor where.
   bool suspect() const { return suspect_; }
+  // Whether a late check takes rows that are gone.
+  bool undecided() const { return undecided_; }
 
  private:
   // Brackets go into the leftover and moves into their row; then recovery is judged.
-  void SettleOutputs(const Node& node, bool by_map, Clock::time_point begin) {
+  void SettleOutputs(size_t n, bool by_map, Clock::time_point begin) {
+    const Node& node = linearization_.nodes[n];
     const Policy& policy = linearization_.policy;
     const Call& call = trace_.program.calls[node.call];
     OperatorCheck check;
@@ -91,6 +110,11 @@ class Sweep {
       const at::Tensor reference = InDtype(Resolved(trace_.Reference(output)), rows.scalar_type());
       const bool whole = CoversWhole(output, trace_.program.storages[output.storage]);
       at::Tensor* sum = whole ? &rows_.SumOf(output.storage) : nullptr;
+      if (kind_.judges_late) {
+        const at::Tensor numbers = SettleUnread(rows, value, reference, options, sum);
+        if (options.judge) late_.push_back({n, k, whole, check_.ToleranceOf(node, k), numbers});
+        continue;
+      }
       const Settled settled = Settle(rows, value, reference, options, sum);
       if (!options.judge || check_.JudgeOutput(node, k, settled, rows, reference, whole, check)) continue;
       if (policy.on_failure != OnFailure::kAbsorb) continue;
@@ -101,7 +125,32 @@ class Sweep {
     }
     if (!options.judge) return;
     check.seconds = SecondsSince(begin);
-    check_.Finish(check);
+    if (kind_.judges_late) {
+      late_checks_.push_back(check);
+    } else {
+      check_.Finish(check);
+    }
+  }
+
+  // Reads the numbers of all checks, in the order of the operators.
+  void JudgeLate() {
+    if (late_checks_.empty()) return;
+    std::vector<at::Tensor> all;
+    for (const LateCheck& late : late_) all.push_back(late.numbers);
+    const at::Tensor read = all.empty() ? at::Tensor() : at::stack(all).cpu();
+    const double* numbers = all.empty() ? nullptr : read.data_ptr<double>();
+    auto late = late_.begin();
+    for (OperatorCheck& check : late_checks_) {
+      for (; late != late_.end() && linearization_.nodes[late->node].call <= check.call; ++late) {
+        const Node& node = linearization_.nodes[late->node];
+        if (!check_.JudgeByNumbers(node, late->output, SettledOf(numbers), late->tolerance, late->whole, check)) {
+          undecided_ = true;
+          return;
+        }
+        numbers += read.size(1);
+      }
+      check_.Finish(check);
+    }
   }
 
   // Probes that are taken right after a call.
@@ -148,6 +197,7 @@ class Sweep {
   }
 
   const Linearization& linearization_;
+  const SweepKind kind_;
   const TracedRun& trace_;
   const RowLayout layout_;
   const Progress& progress_;
@@ -156,6 +206,9 @@ class Sweep {
   Rounding rounding_;
   RecoveryCheck check_;
   bool suspect_ = false;
+  bool undecided_ = false;
+  std::vector<LateCheck> late_;
+  std::vector<OperatorCheck> late_checks_;
   SweepResult result_;
 };
 
@@ -169,10 +222,13 @@ SweepResult SweepPart(const Linearization& linearization, int64_t components, co
   c10::AutoGradMode grad(linearization.trace->differentiable);
   SweepKind kind;
   kind.components = components;
+  kind.judges_late = linearization.trace->HostWaits();
   {
     Sweep sweep(linearization, kind, progress);
     SweepResult result = sweep.Run();
-    if (!sweep.suspect()) return result;
+    if (!sweep.suspect() && !sweep.undecided()) return result;
+    kind.judges_late = false;
+    if (!sweep.suspect()) return Sweep(linearization, kind, progress).Run();
   }
   // An output missed its tolerance. A second sweep checks every operator, to tell a wrong rule from rounding that was
   // handed on, and to find where it began.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/linearize/fingerprint.h"
 #include "core/linearize/view.h"
 #include "core/rules/bags.h"
@@ -105,7 +106,7 @@ RowStart TracedRun::StartOf(const Call& call) const {
 int64_t TracedRun::ElementsRead() const {
   const auto reads = [&](int64_t index) {
     const at::Tensor labels = Labels(LabelledOf(program.calls[index]));
-    return labels.defined() && labels.numel() > 0 && labels.max().item<int64_t>() >= numc;
+    return labels.defined() && labels.numel() > 0 && ReadInteger(labels.max()) >= numc;
   };
   return elements > 0 && std::any_of(row_starts.begin(), row_starts.end(), reads) ? elements : 0;
 }
@@ -113,7 +114,7 @@ int64_t TracedRun::ElementsRead() const {
 bool TracedRun::StepsOfConditions(const Call& call) const {
   if (!baseline_conditions) return false;
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    return operand.storage >= 0 && operand.labelled && !Value(operand).equal(Reference(operand));
+    return operand.storage >= 0 && operand.labelled && !ReadEqual(Value(operand), Reference(operand));
   });
 }
 
@@ -122,6 +123,12 @@ bool TracedRun::Misses(const Operand& operand) const { return CarriesRows(operan
 bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
   if (operand.storage < 0 || At(operand).reference_is_finite) return true;
   return At(operand).value.defined() && AllFinite(Reference(operand));
+}
+
+bool TracedRun::HostWaits() const {
+  return !differentiable && std::any_of(starts.begin(), starts.end(), [&](const Start& start) {
+    return !program.storages[start.operand.storage].device.is_cpu();
+  });
 }
 
 bool TracedRun::ValueIsFinite(const Operand& operand) const {

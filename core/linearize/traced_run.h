@@ -103,6 +103,9 @@ struct TracedRun {
   bool StepsOfConditions(const Call& call) const;
   // Whether the operand is something that was dropped.
   bool Misses(const Operand& operand) const;
+  // Whether whoever reads numbers of this run waits for a device, so that they are read together: Note [Host reads].
+  // Not where autograd follows, which would follow all attempts.
+  bool HostWaits() const;
   bool ReferenceIsFinite(const Operand& operand) const;
   bool ValueIsFinite(const Operand& operand) const;
 };

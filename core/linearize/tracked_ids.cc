@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_read.h"
 #include "core/linearize/view.h"
 #include "core/rules/id_flow.h"
 
@@ -104,7 +105,7 @@ at::Tensor TrackedIds::MovesOf(const Operand& operand, const at::Tensor& value) 
   const StorageState& state = states_->At(operand.storage);
   if (state.unknown) return at::ones(value.sizes(), value.options().dtype(at::kBool));
   const at::Tensor moves = value.ne(ViewOf(state.reference, operand));
-  return moves.any().item<bool>() ? moves : at::Tensor();
+  return ReadFlag(moves.any()) ? moves : at::Tensor();
 }
 
 bool TrackedIds::SameOnBaseline(const CallAtHand& own) const {

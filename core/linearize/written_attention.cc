@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/host_read.h"
 #include "core/intercept/operator.h"
 #include "core/intercept/own_operators.h"
 #include "core/linearize/view.h"
@@ -27,7 +28,7 @@ constexpr double kFarBelow = 2000;
 std::optional<double> NumberOf(const c10::IValue& argument) {
   if (argument.isScalar() && !argument.toScalar().isComplex()) return argument.toScalar().to<double>();
   if (!argument.isTensor() || !argument.toTensor().defined() || argument.toTensor().numel() != 1) return std::nullopt;
-  return argument.toTensor().is_complex() ? std::nullopt : std::make_optional(argument.toTensor().item<double>());
+  return argument.toTensor().is_complex() ? std::nullopt : std::make_optional(ReadNumber(argument.toTensor()));
 }
 
 // Of two dimensions at least.
@@ -183,7 +184,7 @@ bool WrittenAttention::Hide(const CallAtHand& own, Step step, Chain* chain) cons
   if (own.call.operands.size() > 2 && !IsPlain(own.call.operands[2])) return false;
   std::optional<double> fill = NumberOf(own.arguments[2]);
   if (!fill && own.arguments[2].isTensor() && own.arguments[2].toTensor().is_floating_point()) {
-    fill = own.arguments[2].toTensor().max().item<double>();
+    fill = ReadNumber(own.arguments[2].toTensor().max());
   }
   if (!fill) return false;
   mask = {operand, value};
@@ -204,7 +205,7 @@ bool WrittenAttention::Fits(const CallAtHand& own, const Chain& chain) const {
   at::DimVector scores(q);
   scores.back() = v.size(-2);
   if (scores != chain.last.geometry.sizes) return false;
-  const double shift = chain.summand.value.defined() ? chain.summand.value.max().item<double>() : 0;
+  const double shift = chain.summand.value.defined() ? ReadNumber(chain.summand.value.max()) : 0;
   if (!(chain.fill + std::max(shift, 0.0) < -(chain.reach + kFarBelow))) return false;
   return LeavesAllRows(chain.summand.value, chain.shown.value, chain.hidden.value, scores);
 }

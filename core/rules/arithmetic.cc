@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/joint.h"
 #include "core/rules/kinds.h"
@@ -130,7 +131,7 @@ at::Tensor PolesOf(const RuleCall& call, int a, int d, const Quotient& q, bool b
   const bool is_double = dtype == at::kDouble || dtype == at::kComplexDouble;
   const double steep = is_double ? 1e8 : 1e4;
   const at::Tensor rises = q.inverse_reference.abs().gt(q.inverse.abs() * steep);
-  if (!rises.any().item<bool>()) return pole;
+  if (!ReadFlag(rises.any())) return pole;
   const RuleOperand& numerator = call.operands[a];
   const at::Tensor starts = (numerator.reference.abs() * steep).le(numerator.value.abs());
   return pole.logical_or(rises.logical_and(starts).logical_and_(q.inverse.isfinite()));
@@ -188,7 +189,7 @@ RuleResult DivideExactly(const RuleCall& call) {
     result = DivideContentFirst(call, a, d, q);
   } else {
     const at::Tensor pole = PolesOf(call, a, d, q, both && !frozen);
-    if (pole.any().item<bool>()) q.pole = pole;
+    if (ReadFlag(pole.any())) q.pole = pole;
     result = both && frozen ? Elementwise(call, Kind::kBilinear, {{a, q.inverse}}) : DivideByHalf(call, a, d, q);
   }
   if (q.pole.defined()) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/softmax_path.h"
@@ -88,7 +89,7 @@ RuleResult LogSoftmax(const RuleCall& call) {
   const PathAlongDim along = MakePath(call, call.Int("dim", -1));
   const at::Tensor mean = MeanProbabilities(along.path);
   const at::Tensor stays = Stays(call);
-  const bool some_stay = stays.any().item<bool>();
+  const bool some_stay = ReadFlag(stays.any());
   const at::ScalarType dtype = DtypeOf(call);
   RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     const at::Tensor out = OnFlat(along, rows.to(dtype), [&](const at::Tensor& flat) {
@@ -107,7 +108,7 @@ RuleResult LogSoftmax(const RuleCall& call) {
   const at::Tensor scores = call.Require("self").value;
   if (scores.numel() > 0) {
     const at::Tensor infinite = at::isfinite(scores).logical_not_();
-    result.inner_terms = scores.abs().masked_fill(infinite, 0).max().item<double>();
+    result.inner_terms = ReadNumber(scores.abs().masked_fill(infinite, 0).max());
   }
   return result;
 }

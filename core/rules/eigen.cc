@@ -25,6 +25,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/host_read.h"
 #include "core/rules/ends.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -85,8 +86,8 @@ at::Tensor ProbeRows(const Ends& line) {
 
 double Apart(const at::Tensor& a, const at::Tensor& b, double scale) {
   if (a.numel() == 0) return 0;
-  const double largest = std::max(scale, b.abs().max().item<double>());
-  const double apart = (a - b).abs().max().item<double>();
+  const double largest = std::max(scale, ReadNumber(b.abs().max()));
+  const double apart = ReadNumber((a - b).abs().max());
   return largest > 0 ? apart / largest : apart;
 }
 
@@ -102,7 +103,7 @@ RuleResult AlongLine(const RuleCall& call, const DerivativesAt& derivatives_at) 
   constexpr int kMostNodes = 128;
   RowsFunction mean;
   std::vector<size_t> poles;
-  if (line.value.equal(line.reference) || line.value.numel() == 0) {
+  if (ReadEqual(line.value, line.reference) || line.value.numel() == 0) {
     mean = derivatives_at({line.value})[0];
   } else {
     const Rows probes = {ProbeRows(line)};
@@ -115,7 +116,7 @@ RuleResult AlongLine(const RuleCall& call, const DerivativesAt& derivatives_at) 
       for (size_t k = 0; k < now.size() && !before.empty(); ++k) {
         if (!now[k].defined()) continue;
         const at::Tensor& output = call.outputs[k].value;
-        const double scale = output.numel() == 0 ? 0 : output.abs().max().item<double>();
+        const double scale = output.numel() == 0 ? 0 : ReadNumber(output.abs().max());
         const double apart = Apart(now[k], before[k], scale);
         if (!(apart <= kUseless)) poles.push_back(k);
         if (!(apart <= worst)) worst = apart;
@@ -315,7 +316,7 @@ RuleResult SymmetricRoot(const RuleCall& call) {
       Both(EndsOf(call.Require(call.First())), [](const at::Tensor& t) { return Mirrored(t, /*upper=*/false); });
   const auto solves = [](const at::Tensor& x, const at::Tensor& a) {
     const double limit = a.scalar_type() == at::kDouble ? 1e-12 : 1e-5;
-    return a.numel() == 0 || (x.matmul(x) - a).abs().max().le(a.abs().max() * limit).item<bool>();
+    return a.numel() == 0 || ReadFlag((x.matmul(x) - a).abs().max().le(a.abs().max() * limit));
   };
   if (!solves(own.value, matrix.value) || !solves(own.reference, matrix.reference)) KeepBracket(call, &result);
   return result;

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/gather_kernel.h"
 #include "core/rules/kinds.h"
@@ -53,7 +54,7 @@ class Elements {
   at::Tensor AmongRows(const at::Tensor& numbers) const {
     if (shifts_.size() == 1 && shifts_[0] == 0) {
       const at::Tensor beyond = numbers.ge(all_);
-      return beyond.any().item<bool>() ? numbers.masked_fill(beyond, kNoElement) : numbers;
+      return ReadFlag(beyond.any()) ? numbers.masked_fill(beyond, kNoElement) : numbers;
     }
     at::Tensor result = at::full_like(numbers, kNoElement);
     for (size_t k = 0; k < bounds_.size(); ++k) {
@@ -164,7 +165,7 @@ at::Tensor AddInto(int64_t count, const at::Tensor& index, const at::Tensor& val
 // An empty mask is left out.
 at::Tensor MaskOf(const at::Tensor& numbers) {
   const at::Tensor nothing = numbers.lt(0);
-  return nothing.any().item<bool>() ? nothing : at::Tensor();
+  return ReadFlag(nothing.any()) ? nothing : at::Tensor();
 }
 
 // Output o is the sum over j of weight[o, j] times element numbers[o, j] of a row.
@@ -346,7 +347,7 @@ at::Tensor SourcesOf(const RuleCall& call, const NumberedOperands& numbered) {
     const at::Tensor constant = a.eq(b).logical_or_(a.isnan());
     const at::Tensor element = a.eq(-b).logical_and_(a.ge(1)).logical_and_(a.lt(static_cast<double>(numbered.next)));
     const at::Tensor number = a.masked_fill(constant, 0).to(at::kLong);
-    if (!constant.logical_or(element.logical_and(number.eq(a))).all().item<bool>()) {
+    if (!ReadFlag(constant.logical_or(element.logical_and(number.eq(a))).all())) {
       throw Unimplemented(absl::StrCat(call.name, ".", call.overload, " computes where it should only rearrange"));
     }
     sources.push_back(number - 1);
@@ -367,7 +368,7 @@ RuleResult Rearrangement(const RuleCall& call, Kind kind) {
   for (const int k : numbered.moving) {
     const int64_t count = call.operands[k].value.numel();
     const at::Tensor own = source.ge(first).logical_and_(source.lt(first + count));
-    if (!call.operands[k].written || own.any().item<bool>()) {
+    if (!call.operands[k].written || ReadFlag(own.any())) {
       read.push_back(k);
       renumbered = at::where(own, source + (first_read - first), renumbered);
       first_read += count;
@@ -379,7 +380,7 @@ RuleResult Rearrangement(const RuleCall& call, Kind kind) {
 
 void KeepShares(at::Tensor* source, at::Tensor* shares) {
   if (shares->numel() == 0) return;
-  const int64_t most = std::max<int64_t>(shares->ne(0).sum(-1).max().item<int64_t>(), 1);
+  const int64_t most = std::max<int64_t>(ReadInteger(shares->ne(0).sum(-1).max()), 1);
   if (most == shares->size(-1)) return;
   const auto kept = at::topk(*shares, most, -1);
   *shares = std::get<0>(kept);

@@ -8,12 +8,13 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
 
-double MaxAbs(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().max().item<double>(); }
+double MaxAbs(const at::Tensor& t) { return t.numel() == 0 ? 0 : ReadNumber(t.abs().max()); }
 
 // A mask [*batch] before an output [*batch, ...].
 at::Tensor Spread(const at::Tensor& mask, const at::Tensor& output) {
@@ -50,7 +51,7 @@ at::Tensor MissingReference(const Ends& matrices) {
   if (matrices.reference.numel() == 0 || AllFinite(matrices.reference)) return {};
   const auto finite = [](const at::Tensor& t) { return at::isfinite(t).all(-1).all(-1); };
   const at::Tensor missing = finite(matrices.reference).logical_not_().logical_and_(finite(matrices.value));
-  return missing.any().item<bool>() ? missing : at::Tensor();
+  return ReadFlag(missing.any()) ? missing : at::Tensor();
 }
 
 at::Tensor Either(const at::Tensor& mask, const at::Tensor& other) {

@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/host_read.h"
 #include "core/rules/ends.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -33,7 +34,7 @@
 namespace addend {
 namespace {
 
-bool Any(const at::Tensor& mask) { return mask.defined() && mask.any().item<bool>(); }
+bool Any(const at::Tensor& mask) { return mask.defined() && ReadFlag(mask.any()); }
 
 at::Tensor EyeOf(const at::Tensor& matrix) { return at::eye(matrix.size(-1), matrix.options()).expand(matrix.sizes()); }
 
@@ -197,7 +198,7 @@ RuleResult Lu(const RuleCall& call) {
     return {at::zeros({}, rows[0].options()).expand(all), parts.first, parts.second};
   });
   FinishLu(call, secant, &result);
-  if (result.exact && !permutation.equal(call.outputs[0].reference)) KeepBracket(call, &result);
+  if (result.exact && !ReadEqual(permutation, call.outputs[0].reference)) KeepBracket(call, &result);
   return result;
 }
 

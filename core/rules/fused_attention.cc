@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/operator.h"
 #include "core/intercept/own_operators.h"
 #include "core/rules/for_loops.h"
@@ -65,9 +66,9 @@ bool CoversMask(const at::Tensor& mask, const at::Tensor& query, const at::Tenso
   const at::DimVector sizes = SizesOfScores(query, key);
   if (!at::is_expandable_to(mask.sizes(), sizes)) return false;
   const at::Tensor largest = LargestOf(mask);
-  if (mask.scalar_type() == at::kBool) return MaskedRowsAreZero() || largest.all().item<bool>();
+  if (mask.scalar_type() == at::kBool) return MaskedRowsAreZero() || ReadFlag(largest.all());
   const at::Tensor fine = largest.abs().lt(kInfinity);
-  return (MaskedRowsAreZero() ? fine.logical_or(largest.eq(-kInfinity)) : fine).all().item<bool>();
+  return ReadFlag((MaskedRowsAreZero() ? fine.logical_or(largest.eq(-kInfinity)) : fine).all());
 }
 
 bool Covers(const RewriteCall& call, const std::vector<bool>& moves) {
@@ -131,7 +132,7 @@ double Largest(const RuleOperand& operand) {
 double ShiftOf(const at::Tensor& mask) {
   if (!mask.defined() || mask.scalar_type() == at::kBool) return 0;
   const at::Tensor largest = LargestOf(mask).abs();
-  return largest.masked_fill(largest.eq(kInfinity), 0).max().item<double>();
+  return ReadNumber(largest.masked_fill(largest.eq(kInfinity), 0).max());
 }
 
 at::Tensor ValueOf(const RuleCall& call, const char* argument) {
@@ -245,7 +246,7 @@ double LargestNorm(const at::Tensor& t) {
   // Where there are many numbers, threads are worth more than the calls.
   constexpr int64_t kFew = int64_t{1} << 16;
   if (!ForLoops(t) || t.numel() == 0 || t.numel() > kFew || t.stride(-1) != 1) {
-    return t.norm(2, -1).max().item<double>();
+    return ReadNumber(t.norm(2, -1).max());
   }
   return DispatchReal(t.scalar_type(),
                       [&](auto zero) { return std::sqrt(LargestSquare(t.data_ptr<decltype(zero)>(), t)); });
@@ -258,8 +259,8 @@ bool LeavesAllRows(const at::Tensor& summand, const at::Tensor& shown, const at:
   if (!mask.defined()) return true;
   if (mask.dim() == 0 || !at::is_expandable_to(mask.sizes(), scores)) return false;
   const at::Tensor largest = LargestOf(mask);
-  if (mask.scalar_type() == at::kBool) return largest.all().item<bool>();
-  return largest.abs().le(kNear).all().item<bool>();
+  if (mask.scalar_type() == at::kBool) return ReadFlag(largest.all());
+  return ReadFlag(largest.abs().le(kNear).all());
 }
 
 const Rule& AttentionRule() {

@@ -34,6 +34,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/joint.h"
@@ -131,7 +132,7 @@ RuleResult TimesDerivative(const RuleCall& call, const char* saved, Shape shape)
   const RuleResult& inner = derivative.rule();
   result.exact = inner.exact;
   if (inner.inner_terms > 0 && meeting.first.numel() > 0) {
-    result.inner_terms = inner.inner_terms * FiniteOrZero(meeting.first).abs().max().item<double>();
+    result.inner_terms = inner.inner_terms * ReadNumber(FiniteOrZero(meeting.first).abs().max());
   }
   if (!inner.stand_ins.empty()) {
     result.stand_ins = {gradient.reference * factor.reference};
@@ -192,7 +193,7 @@ Tensors LogitBackward(const RewriteCall& call) {
   {
     const TracingPause pause;
     outside = x.lt(eps).logical_or(x.gt(1 - eps));
-    if (!outside.any().item<bool>()) return {result};
+    if (!ReadFlag(outside.any())) return {result};
   }
   return {result.masked_fill(outside, bounded ? 0 : std::numeric_limits<double>::quiet_NaN())};
 }

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/element_map.h"
 #include "core/rules/kinds.h"
 
@@ -39,7 +40,7 @@ at::Tensor Counts(const Groups& groups) { return at::bincount(groups.target, {},
 // [outputs, members of the largest group].
 at::Tensor Table(const Groups& groups) {
   const at::Tensor counts = Counts(groups);
-  const int64_t width = groups.outputs == 0 ? 1 : std::max<int64_t>(counts.max().item<int64_t>(), 1);
+  const int64_t width = groups.outputs == 0 ? 1 : std::max<int64_t>(ReadInteger(counts.max()), 1);
   at::Tensor table = at::full({groups.outputs * width}, kNoElement, groups.target.options());
   const auto sorted = at::sort(groups.target, /*stable=*/true, 0, false);
   const at::Tensor target = std::get<0>(sorted);

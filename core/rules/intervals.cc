@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_read.h"
 #include "core/rules/path.h"
 
 namespace addend {
@@ -63,8 +64,8 @@ std::string NameOf(const RuleCall& call) {
 
 at::Tensor Savable(const at::Tensor& t) { return t.defined() && t.is_inference() ? t.clone() : t; }
 
-bool Any(const at::Tensor& mask) { return mask.numel() > 0 && mask.any().item<bool>(); }
-double Largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.max().item<double>(); }
+bool Any(const at::Tensor& mask) { return mask.numel() > 0 && ReadFlag(mask.any()); }
+double Largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : ReadNumber(t.max()); }
 at::Tensor NanIsInfinite(const at::Tensor& error) { return error.masked_fill(error.ne(error), kInfinity); }
 
 }  // namespace addend

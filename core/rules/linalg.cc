@@ -22,6 +22,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/base/host_read.h"
 #include "core/rules/ends.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -84,7 +85,7 @@ bool CutsOff(const PseudoInverse& p) {
   const auto cuts = [](const at::Tensor& a, const at::Tensor& v) {
     if (a.numel() == 0) return false;
     const double limit = a.scalar_type() == at::kDouble ? 1e-10 : 1e-4;
-    return !((a.matmul(v).matmul(a) - a).abs().max() <= a.abs().max() * limit).item<bool>();
+    return !ReadFlag((a.matmul(v).matmul(a) - a).abs().max() <= a.abs().max() * limit);
   };
   return cuts(p.matrix.value, p.inverse.value) || cuts(p.matrix.reference, p.inverse.reference);
 }
@@ -99,7 +100,7 @@ double TermsOf(const PseudoInverse& p, const at::Tensor& right) {
   at::Tensor reach = inverse.matmul(matrix).matmul(inverse);
   if (right.defined()) reach = reach.matmul(right);
   if (reach.numel() == 0) return 0;
-  const double largest = reach.max().item<double>();
+  const double largest = ReadNumber(reach.max());
   return std::isfinite(largest) ? largest * static_cast<double>(std::max(matrix.size(-1), matrix.size(-2))) : 0;
 }
 
@@ -449,7 +450,7 @@ double LargestDeterminant(const Ends& matrix) {
   const at::Tensor rows = matrix.value.norm(2, {-1}).maximum(matrix.reference.norm(2, {-1}));
   const at::Tensor products = rows.to(at::kDouble).prod(-1);
   if (products.numel() == 0) return 0;
-  const double largest = products.max().item<double>();
+  const double largest = ReadNumber(products.max());
   return std::isfinite(largest) ? largest : 0;
 }
 
@@ -526,7 +527,7 @@ RuleResult SignAndLogDeterminant(const RuleCall& call) {
     return {at::zeros_like(logarithm), logarithm};
   });
   MeetValue(call, missing, &result);
-  if (!call.outputs[0].value.equal(call.outputs[0].reference)) KeepBracket(call, &result);
+  if (!ReadEqual(call.outputs[0].value, call.outputs[0].reference)) KeepBracket(call, &result);
   return result;
 }
 

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -288,7 +289,7 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
   std::vector<int64_t> ends;
   {
     const TracingPause pause;
-    const at::Tensor offsets = call.Tensor("offs").to(at::kCPU, at::kLong).contiguous();
+    const at::Tensor offsets = ReadNumbers(call.Tensor("offs")).to(at::kLong);
     ends.assign(offsets.data_ptr<int64_t>(), offsets.data_ptr<int64_t>() + offsets.numel());
   }
   const int64_t cut = cuts_rows ? a.size(0) : cuts_columns ? b.size(1) : a.size(1);

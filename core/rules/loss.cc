@@ -25,6 +25,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -57,7 +58,7 @@ Tensors BentError(const RewriteCall& call, double beta, double scale) {
 bool SoftMarginKeepsSmallLosses() {
   static const bool keeps = [] {
     const TracingPause pause;
-    return at::soft_margin_loss(at::full({}, 40.0, at::kDouble), at::ones({}, at::kDouble)).item<double>() > 0;
+    return ReadNumber(at::soft_margin_loss(at::full({}, 40.0, at::kDouble), at::ones({}, at::kDouble))) > 0;
   }();
   return keeps;
 }
@@ -205,8 +206,8 @@ class CtcPath {
     const at::Tensor missed = (rise - (mean * move_).sum(2).sum(0)).abs();
     const at::Tensor counted = at::isfinite(missed);
     const double size =
-        (output.value.abs() + output.reference.abs()).masked_fill(counted.logical_not(), 0).max().item<double>();
-    const double worst = missed.masked_fill(counted.logical_not(), 0).max().item<double>();
+        ReadNumber((output.value.abs() + output.reference.abs()).masked_fill(counted.logical_not(), 0).max());
+    const double worst = ReadNumber(missed.masked_fill(counted.logical_not(), 0).max());
     return size > 0 ? worst / size : worst;
   }
 

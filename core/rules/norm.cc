@@ -21,6 +21,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/rewrite.h"
@@ -138,7 +139,7 @@ at::Tensor ScaleOf(const at::Tensor& x, const at::Tensor& y) {
   const int exponents = size.scalar_type() == at::kDouble ? 1022 : size.scalar_type() == at::kHalf ? 14 : 126;
   const at::Tensor exponent = size.log2().floor();
   const at::Tensor extreme = exponent.abs().gt(kFar * exponents).logical_and_(exponent.isfinite());
-  if (!extreme.any().item<bool>()) return {};
+  if (!ReadFlag(extreme.any())) return {};
   return at::exp2(exponent.masked_fill(extreme.logical_not(), 0).clamp(-exponents, exponents));
 }
 
@@ -146,7 +147,7 @@ at::Tensor ScaleOf(const at::Tensor& x, const at::Tensor& y) {
 at::Tensor InfiniteSides(const at::Tensor& x, const at::Tensor& y) {
   const TracingPause pause;
   const at::Tensor infinite = x.isinf().logical_or(y.isinf());
-  return infinite.any().item<bool>() ? infinite : at::Tensor();
+  return ReadFlag(infinite.any()) ? infinite : at::Tensor();
 }
 
 at::Tensor Hypotenuse(const at::Tensor& x, const at::Tensor& y) {

@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kernels.h"
 #include "core/rules/kinds.h"
@@ -105,7 +106,7 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
   const at::Tensor x = centred(input.value);
   const at::Tensor rx = inverse_std(x);
   const auto largest = [&](const at::Tensor& t) { return t.reshape({-1, size}).abs().amax(1, true); };
-  const auto at_most = [&](const at::Tensor& terms) { n.terms = terms.max().item<double>(); };
+  const auto at_most = [&](const at::Tensor& terms) { n.terms = ReadNumber(terms.max()); };
   n.inverse = rx;
   if (sharing == Sharing::kFrozen) return n;
   const at::Tensor b = centred(input.reference);

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/joint.h"
 #include "core/rules/kernels.h"
@@ -172,9 +173,10 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const bool is_double = value.scalar_type() == at::kDouble || value.scalar_type() == at::kComplexDouble;
   const double limit = SmallLimit(value.scalar_type());
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
-  if (!small.any().item<bool>()) return slope;
-  if (pointwise) {
-    // Mostly few elements hardly move: only those are looked at again.
+  if (!ReadFlag(small.any())) return slope;
+  if (pointwise && value.device().is_cpu()) {
+    // Mostly few elements hardly move: only those are looked at again. On a GPU finding them takes longer than looking
+    // at all.
     const at::Tensor index = small.reshape({-1}).nonzero().squeeze(1);
     if (index.numel() * 4 < small.numel()) {
       const auto some = [&](const at::Tensor& t) { return t.reshape({-1}).index_select(0, index); };
@@ -199,7 +201,7 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const bool power = curve == Curve::kPower;
   const at::Tensor conditioning = power ? (middle * tangent).abs() : value.abs() + reference.abs();
   at::Tensor good = missed.le((f_value.abs() + f_reference.abs() + conditioning) * (4 * eps)).logical_or(move.eq(0));
-  if (small.logical_and(good.logical_not()).any().item<bool>()) {
+  if (ReadFlag(small.logical_and(good.logical_not()).any())) {
     const at::Tensor bend = (derivative(value) - derivative(reference)).abs();
     good = good.logical_or(bend.le((tangent.abs() + (power ? 0 : 1)) * (2 * limit)));
   }
@@ -268,13 +270,13 @@ class Elementary {
     if (curve_ == Curve::kPower) {
       // Across a pole, which such functions have at 0: 1 / x from -1 to 2.
       const at::Tensor crosses = PassesZero(x_.reference, x_.value).logical_and_(at::isfinite(output.value));
-      if (crosses.any().item<bool>()) {
+      if (ReadFlag(crosses.any())) {
         const c10::AutoGradMode no_grad(false);
         const at::Tensor pole = at::isfinite(ResultAt(at::zeros_like(x_.value))).logical_not_().logical_and_(crosses);
         broken = broken.defined() ? broken.logical_or(pole) : pole;
       }
     }
-    return broken.defined() && broken.any().item<bool>() ? broken : at::Tensor();
+    return broken.defined() && ReadFlag(broken.any()) ? broken : at::Tensor();
   }
 
   // Linearizes the function at the value where it is broken. Returns its reference there, which becomes what makes the

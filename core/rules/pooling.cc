@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/element_map.h"
 #include "core/rules/envelope_kernel.h"
 #include "core/rules/families.h"
@@ -175,7 +176,7 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
     found = MaximaOf(value, reference, within);
   }
   const at::Tensor given = output.reshape({-1});
-  if (!found.largest.eq(given).logical_or_(given.isnan()).all().item<bool>()) {
+  if (!ReadFlag(found.largest.eq(given).logical_or_(given.isnan()).all())) {
     throw Internal("the windows of " + call.name + " are not those of LibTorch");
   }
   RuleResult result = WeightedGather(call, Kind::kSelection, {call.OperandAt("self")}, found.source, found.share);

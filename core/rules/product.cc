@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
@@ -89,14 +90,14 @@ void Claim(const RuleCall& call, const Factors& factors, const at::Tensor& passe
   const at::Tensor largest = passed_magnitude.max();
   // Each product has been rounded once for each factor, and there is one for each node.
   const double roundings = std::max(1.0, static_cast<double>(factors.n) / 8);
-  if (at::isfinite(largest).item<bool>()) result->inner_terms = largest.item<double>() * roundings;
+  if (ReadFlag(at::isfinite(largest))) result->inner_terms = ReadNumber(largest) * roundings;
   if (factors.n <= 2 * kMostNodes) return;
   result->kind = Kind::kPath;
   result->exact = false;
   const at::Tensor passed = result->map->Forward({call.Move(result->inputs[0]).unsqueeze(0)})[0].select(0, 0);
   const at::Tensor rise = MoveOf(output.value, output.reference);
-  const double missed = (rise - passed).abs().max().item<double>();
-  const double size = at::maximum(output.value.abs(), output.reference.abs()).max().item<double>();
+  const double missed = ReadNumber((rise - passed).abs().max());
+  const double size = ReadNumber(at::maximum(output.value.abs(), output.reference.abs()).max());
   const double rounding = output.value.scalar_type() == at::kDouble ? 1e-12 : 1e-6;
   result->quadrature = std::max(rounding, size > 0 ? missed / size : missed);
 }

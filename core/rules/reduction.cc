@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
@@ -75,7 +76,7 @@ RuleResult NanSum(const RuleCall& call) {
     const at::Tensor counted = rows.masked_fill(left_out, 0).to(dtype);
     return dims.empty() ? counted : at::sum(counted, dims, keep);
   });
-  result.exact = left_out.equal(input.reference.ne(input.reference));
+  result.exact = ReadEqual(left_out, input.reference.ne(input.reference));
   return result;
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
@@ -94,7 +95,7 @@ at::Tensor Bends(const RuleCall& call) {
       high = high.clamp(-3, static_cast<double>(size) + 3);
     }
     const at::Tensor first = (low * 2).ceil();
-    const double most = ((high * 2).floor() - first).max().item<double>() + 1;
+    const double most = ReadNumber(((high * 2).floor() - first).max()) + 1;
     if (most <= 0) continue;
     pieces += static_cast<int64_t>(most);
     if (most > kMostPieces || pieces > kMostPieces) {
@@ -133,7 +134,7 @@ at::Tensor AlongTheGrid(const RuleCall& call, const at::Tensor& images) {
   for (int64_t piece = 0; piece + 1 < bends.size(-1); ++piece) {
     const at::Tensor from = bends.narrow(-1, piece, 1);
     const at::Tensor length = bends.narrow(-1, piece + 1, 1) - from;
-    if (!length.gt(0).any().item<bool>()) continue;
+    if (!ReadFlag(length.gt(0).any())) continue;
     for (size_t q = 0; q < rule.nodes.size(); ++q) {
       c10::AutoGradMode with_grad(true);
       const at::Tensor point = grid.reference + (from + length * rule.nodes[q]) * move;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/host_read.h"
 #include "core/base/views.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
@@ -35,7 +36,7 @@ bool AllFinite(const at::Tensor& tensor) {
                         [&](auto zero) { return AllFiniteNumbers(tensor.data_ptr<decltype(zero)>(), tensor.numel()); });
   }
   // A sum is finite only if all of its terms are. It may overflow all the same: then it takes a closer look.
-  return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
+  return std::isfinite(ReadNumber(tensor.sum())) || ReadFlag(at::isfinite(tensor).all());
 }
 
 double LargestMagnitude(const at::Tensor& tensor) {
@@ -45,7 +46,7 @@ double LargestMagnitude(const at::Tensor& tensor) {
       return static_cast<double>(LargestFinite(tensor.data_ptr<decltype(zero)>(), tensor.numel()));
     });
   }
-  return tensor.abs().max().item<double>();
+  return ReadNumber(tensor.abs().max());
 }
 
 at::Tensor FiniteOrZero(const at::Tensor& tensor) { return tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0); }

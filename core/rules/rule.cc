@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/base/views.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
@@ -113,7 +114,7 @@ at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
   }
   at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
   // x != x is NaN; mostly there is none, and one look tells.
-  if (at::isnan(move.sum()).item<bool>()) {
+  if (ReadFlag(at::isnan(move.sum()))) {
     move.masked_fill_(value.ne(value).logical_and(reference.ne(reference)), 0);
   }
   return move;

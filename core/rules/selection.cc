@@ -28,6 +28,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/order.h"
@@ -268,8 +269,8 @@ RuleResult SelectSampled(const RuleCall& call, const Along& along, const Weights
   const RuleOutput& output = call.outputs[0];
   const at::Tensor passed = result.map->Forward({call.Move(result.inputs[0]).unsqueeze(0)})[0].select(0, 0);
   const at::Tensor rise = (output.value - output.reference).masked_fill(output.value.eq(output.reference), 0);
-  const double missed = (rise - passed).abs().max().item<double>();
-  const double largest = at::maximum(output.value.abs(), output.reference.abs()).max().item<double>();
+  const double missed = ReadNumber((rise - passed).abs().max());
+  const double largest = ReadNumber(at::maximum(output.value.abs(), output.reference.abs()).max());
   result.quadrature = std::max(1e-12, missed / std::max(largest, std::numeric_limits<double>::min()));
   return result;
 }
@@ -293,8 +294,8 @@ Weights RankWeights(const at::Tensor& value, const at::Tensor& reference, int64_
   const int64_t n = value.size(1);
   const int64_t k = last - first;
   const bool single = value.scalar_type() == at::kFloat;
-  const at::Tensor x = value.to(at::kCPU, single ? at::kFloat : at::kDouble).contiguous();
-  const at::Tensor b = reference.to(at::kCPU, x.scalar_type()).contiguous();
+  const at::Tensor x = ReadNumbers(value).to(single ? at::kFloat : at::kDouble);
+  const at::Tensor b = ReadNumbers(reference).to(x.scalar_type());
   std::vector<std::vector<RankShare>> shares;
   if (single) {
     AddGroups<float>(x, b, first, last, &shares);
@@ -346,7 +347,7 @@ RuleResult Ranks(const RuleCall& call, const Along& along, int64_t first, int64_
                          }));
   }
   // A number that is NaN at one end only has no line.
-  const bool whole = at::isnan(value).equal(at::isnan(reference));
+  const bool whole = ReadEqual(at::isnan(value), at::isnan(reference));
   return Select(call, along, RankWeights(value, reference, first, last, descending), whole);
 }
 
@@ -377,7 +378,7 @@ RuleResult Median(const RuleCall& call, bool skip_nan) {
   const RuleOperand& input = call.Require("self");
   const at::Tensor value = along.Flat(input.value);
   const at::Tensor nans = at::isnan(value).sum(1);
-  if (!nans.any().item<bool>() || value.numel() == 0)
+  if (!ReadFlag(nans.any()) || value.numel() == 0)
     return Ranks(call, along, (along.n - 1) / 2, (along.n - 1) / 2 + 1, false);
   // Each group has a rank of its own.
   const at::Tensor numbers = along.n - nans;
@@ -400,7 +401,7 @@ RuleResult Median(const RuleCall& call, bool skip_nan) {
   }
   const at::Tensor counted = skip_nan ? numbers.gt(0) : nans.eq(0);
   weights.weight = weights.weight.masked_fill(counted.index_select(0, weights.to).logical_not(), 0);
-  const bool exact = !fast && at::isnan(value).equal(at::isnan(reference));
+  const bool exact = !fast && ReadEqual(at::isnan(value), at::isnan(reference));
   return Select(call, along, weights, exact);
 }
 
@@ -448,8 +449,8 @@ RuleResult Mode(const RuleCall& call) {
   const at::Tensor together = equals(value).logical_and(equals(reference)).sum(2);
   const at::Tensor most = together.amax(1, /*keepdim=*/true);
   const auto candidates = [&](const at::Tensor& t) { return t.neg().masked_fill(together.ne(most), -kInfinity); };
-  const bool chance = equals(value).sum(2).amax(1, true).ne(most).any().item<bool>() ||
-                      equals(reference).sum(2).amax(1, true).ne(most).any().item<bool>();
+  const bool chance = ReadFlag(equals(value).sum(2).amax(1, true).ne(most).any()) ||
+                      ReadFlag(equals(reference).sum(2).amax(1, true).ne(most).any());
   Weights weights;
   weights.groups = value.size(0);
   weights.n = along.n;

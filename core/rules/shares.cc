@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/host_read.h"
 #include "core/rules/envelope_kernel.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/rule.h"
@@ -65,7 +66,7 @@ at::Tensor EnvelopeSharesOfPairs(const at::Tensor& value, const at::Tensor& refe
     shares.narrow(0, start, length).copy_(share);
   }
   const at::Tensor nan = at::isnan(x).logical_or(at::isnan(b)).any(-1, /*keepdim=*/true);
-  if (nan.any().item<bool>()) shares = shares.masked_fill(nan, std::numeric_limits<double>::quiet_NaN());
+  if (ReadFlag(nan.any())) shares = shares.masked_fill(nan, std::numeric_limits<double>::quiet_NaN());
   return shares.view(value.sizes());
 }
 

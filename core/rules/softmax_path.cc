@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/rows.h"
 #include "core/rules/rule.h"
@@ -93,7 +94,7 @@ at::Tensor HalfRangesOf(const SoftmaxPath& path) {
     return finite ? half_range : at::Tensor();
   }
   const at::Tensor move = MoveOf(path.value, path.reference);
-  if (!move.isfinite().all().item<bool>()) return {};
+  if (!ReadFlag(move.isfinite().all())) return {};
   return (move.amax(1) - move.amin(1)) / 2;
 }
 
@@ -120,7 +121,7 @@ void MoveToZero(SoftmaxPath& path) {
   if (path.width == 0 || (Fused(path) && path.reference.numel() <= kFew && !IsFar(path, kFar))) return;
   const at::Tensor top = path.reference.amax(1, /*keepdim=*/true);
   const at::Tensor far = top.abs().ge(kFar).logical_and_(top.isfinite());
-  if (!far.any().item<bool>()) return;
+  if (!ReadFlag(far.any())) return;
   const at::Tensor together = (path.value.amax(1, /*keepdim=*/true) - top).abs().le(top.abs() / 2);
   const at::Tensor shift = top.masked_fill(far.logical_and_(together).logical_not_(), 0);
   path.reference = path.reference - shift;
@@ -227,8 +228,8 @@ bool AreOneMask(const at::Tensor& begin, const at::Tensor& end) {
   const at::Tensor both = at::stack({begin, end});
   const at::Tensor low = both.masked_select(both.lt(-kLowest).logical_and_(both.isinf().logical_not_()));
   if (low.numel() == 0) return true;
-  return low.max().item<double>() <= low.min().item<double>() * (1 - 1e-6) &&
-         both.masked_select(both.ge(-kLowest)).abs().max().item<double>() <= kLowest / 1e4;
+  return ReadNumber(low.max()) <= ReadNumber(low.min()) * (1 - 1e-6) &&
+         ReadNumber(both.masked_select(both.ge(-kLowest)).abs().max()) <= kLowest / 1e4;
 }
 
 // Cuts the line of one row where too many candidates change places; see Note [Far scores].
@@ -292,13 +293,11 @@ class Cutter {
   int64_t width_;
 };
 
-at::Tensor OnCpu(const at::Tensor& t) { return t.detach().to(at::kCPU, at::kDouble).contiguous(); }
-
 // Nothing if float64 cannot follow the row. value, reference: [T], finite.
 std::optional<FarRow> FollowFar(const at::Tensor& value, const at::Tensor& reference) {
   FarRow far;
-  const at::Tensor x = OnCpu(value);
-  const at::Tensor b = OnCpu(reference);
+  const at::Tensor x = ReadNumbers(value);
+  const at::Tensor b = ReadNumbers(reference);
   const at::Tensor hidden = x.eq(b).logical_and_(x.isinf());  // at both ends
   const at::Tensor end = x - x.max();
   const at::Tensor begin = b - b.max();
@@ -307,14 +306,14 @@ std::optional<FarRow> FollowFar(const at::Tensor& value, const at::Tensor& refer
   far.start = begin.clamp_min(-kLowest);
   far.move = end.clamp_min(-kLowest) - far.start;
   // The candidate that is masked least, at the end where it is lower.
-  far.anchor = at::minimum(end, begin).argmax().item<int64_t>();
-  if (begin.min().item<double>() < -kLowest || end.min().item<double>() < -kLowest) {
+  far.anchor = ReadInteger(at::minimum(end, begin).argmax());
+  if (ReadNumber(begin.min()) < -kLowest || ReadNumber(end.min()) < -kLowest) {
     const at::Tensor whole = (end - begin).masked_fill(hidden, 0);
     const at::Tensor own = whole - whole[far.anchor];
     const at::Tensor clamped = far.move - far.move[far.anchor];
     far.scale = (clamped / own).masked_fill(own.eq(0), 1);
     if (!AllFinite(own) || !AllFinite(far.scale)) return std::nullopt;
-    far.shifts = at::minimum(end, begin)[far.anchor].item<double>() >= -kLowest;
+    far.shifts = ReadNumber(at::minimum(end, begin)[far.anchor]) >= -kLowest;
   }
   const Cutter cutter(far.start.data_ptr<double>(), far.move.data_ptr<double>(), x.numel());
   if (!cutter.Cut(&far.nodes)) return std::nullopt;
@@ -349,7 +348,7 @@ at::Tensor ApplyFar(const FarRow& far, const at::Tensor& rows, bool transposed) 
     const FarNodes all = NodesOf(far, first, std::min(at_once, far.nodes.nodes.size() - first), c.device());
     at::Tensor left = all.leaders;
     while (left.numel() > 0) {
-      const int64_t leader = left[0].item<int64_t>();
+      const int64_t leader = ReadInteger(left[0]);
       left = left.index_select(0, left.ne(leader).nonzero().squeeze(1));
       const at::Tensor index = all.leaders.eq(leader).nonzero().squeeze(1).to(c.device());
       const at::Tensor p = all.p.index_select(0, index);
@@ -411,7 +410,7 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
   if (!half_range.defined()) {
     throw Unimplemented(op + " where an entry is infinite in the value or in the reference only");
   }
-  half_range = half_range.detach().to(at::kCPU, at::kDouble);
+  half_range = ReadNumbers(half_range);
   const NodeTable& table = TableFor(reference.scalar_type());
   path.choice = at::empty({half_range.size(0)}, at::kLong);
   path.rules.resize(table.rules.size() + 1);
@@ -457,14 +456,14 @@ double ErrorToClaim(const SoftmaxPath& path, const at::Tensor& value, const at::
   const at::Tensor size = 1 + live + wide(value).abs() + wide(reference).abs();
   const at::Tensor wrong =
       missed.le(size * (4 * path.error + 16 * EpsilonOf(path))).logical_not_().logical_and_(finite);
-  const bool near_fail = wrong.index_fill(0, FarIndex(path, wrong.device()), false).any().item<bool>();
+  const bool near_fail = ReadFlag(wrong.index_fill(0, FarIndex(path, wrong.device()), false).any());
   return near_fail ? path.error : path.error + path.far_error;
 }
 
 std::shared_ptr<const Quadrature> FarNodesOf(const at::Tensor& start, const at::Tensor& move) {
-  const at::Tensor begin = OnCpu(start);
-  const at::Tensor own = OnCpu(move);
-  if (!AllFinite(own) || own.abs().max().item<double>() > 2 * kLowest + LongestHalfRange(at::kDouble)) return nullptr;
+  const at::Tensor begin = ReadNumbers(start);
+  const at::Tensor own = ReadNumbers(move);
+  if (!AllFinite(own) || ReadNumber(own.abs().max()) > 2 * kLowest + LongestHalfRange(at::kDouble)) return nullptr;
   auto nodes = std::make_shared<Quadrature>();
   const Cutter cutter(begin.data_ptr<double>(), own.data_ptr<double>(), begin.numel());
   return cutter.Cut(nodes.get()) ? nodes : nullptr;

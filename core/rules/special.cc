@@ -33,6 +33,7 @@
 
 #include <cmath>
 
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/path.h"
@@ -122,7 +123,7 @@ RuleResult Combine(const RuleCall& call, std::vector<Partial> partials) {
   const RuleOutput& output = call.outputs[0];
   std::vector<Term> terms;
   const at::Tensor broken = at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value));
-  const bool some_broken = broken.any().item<bool>();
+  const bool some_broken = ReadFlag(broken.any());
   at::Tensor met = output.value;
   for (const Partial& partial : partials) {
     if (partial.operand < 0 || !call.operands[partial.operand].decomposed) continue;
@@ -172,7 +173,7 @@ RuleResult XLogY(const RuleCall& call, double shift) {
   const at::Tensor rest = x.reference - start * ratio;
   at::Tensor mean_quotient = ratio + (rest * (log(y.value) - log(y.reference)) / move_y).masked_fill_(rest.eq(0), 0);
   const at::Tensor short_line = move_y.abs().le((end + start).abs() * 0.5);
-  if (short_line.any().item<bool>()) {
+  if (ReadFlag(short_line.any())) {
     at::Tensor log_by_nodes = at::zeros_like(mean_log);
     at::Tensor quotient_by_nodes = at::zeros_like(mean_quotient);
     const Quadrature rule = GaussLegendre(16);
@@ -231,7 +232,7 @@ RuleResult Remainder(const RuleCall& call) {
   if (a.operand >= 0) terms.push_back({a.operand, 1.0});
   if (b.operand >= 0) terms.push_back({b.operand, (quotient + at_reference) / -2});
   RuleResult result = Elementwise(call, Kind::kBilinear, std::move(terms));
-  result.exact = quotient.equal(at_reference);
+  result.exact = ReadEqual(quotient, at_reference);
   return result;
 }
 
@@ -245,7 +246,7 @@ RuleResult CopySign(const RuleCall& call) {
   const at::Tensor slope = SecantSlope(a.value, a.reference, a.value.abs(), a.reference.abs(), Curve::kPiecewiseLinear,
                                        [](const at::Tensor& t) { return t.sgn(); });
   RuleResult result = Elementwise(call, Kind::kBilinear, {{a.operand, slope * (sign + at_reference) / 2}});
-  result.exact = sign.equal(at_reference);
+  result.exact = ReadEqual(sign, at_reference);
   return result;
 }
 
@@ -258,14 +259,14 @@ RuleResult NextAfter(const RuleCall& call) {
   RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), 1.0}});
   const at::Tensor missed = ((output.value - output.reference) - call.Move(call.OperandAt("self"))).abs();
   const double eps = output.value.scalar_type() == at::kDouble ? 2.3e-16 : 1.2e-7;
-  result.exact = missed.le((x.value.abs() + x.reference.abs()) * (2 * eps)).all().item<bool>();
+  result.exact = ReadFlag(missed.le((x.value.abs() + x.reference.abs()) * (2 * eps)).all());
   return result;
 }
 
 RuleResult Fraction(const RuleCall& call) {
   const RuleOperand& x = call.Require("self");
   RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), 1.0}});
-  result.exact = at::trunc(x.value).equal(at::trunc(x.reference));
+  result.exact = ReadEqual(at::trunc(x.value), at::trunc(x.reference));
   return result;
 }
 
@@ -276,7 +277,7 @@ RuleResult Mantissa(const RuleCall& call) {
   const at::Tensor exponent = call.run(call.arguments, {x.value})[1];
   const at::Tensor scale = at::exp2(exponent.neg().to(x.value.scalar_type()));
   RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), scale}});
-  result.exact = (x.reference * scale).equal(call.outputs[0].reference);
+  result.exact = ReadEqual(x.reference * scale, call.outputs[0].reference);
   return result;
 }
 
@@ -286,7 +287,7 @@ RuleResult NanToNum(const RuleCall& call) {
   const at::Tensor replaced = at::isfinite(x.value).logical_not_();
   const auto keep = [replaced](const at::Tensor& rows) { return rows.masked_fill(replaced, 0); };
   RuleResult result = LinearIn(call, Kind::kAffine, "self", keep, keep);
-  result.exact = replaced.equal(at::isfinite(x.reference).logical_not_());
+  result.exact = ReadEqual(replaced, at::isfinite(x.reference).logical_not_());
   return result;
 }
 
@@ -305,7 +306,7 @@ RuleResult RandomRelu(const RuleCall& call) {
       {{call.OperandAt("self"),
         SecantSlope(x.value, x.reference, relu(x.value), relu(x.reference), Curve::kPiecewiseLinear, derivative)}});
   const at::Tensor missed = (relu(x.reference) - output.reference).abs();
-  result.exact = missed.le(x.reference.abs() * 1e-5).all().item<bool>();
+  result.exact = ReadFlag(missed.le(x.reference.abs() * 1e-5).all());
   return result;
 }
 

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/row_operator.h"
@@ -109,7 +110,7 @@ RuleResult Phase(const RuleCall& call) {
                               .abs()
                               .gt(1)
                               .logical_or_(start.logical_xor(x.eq(0)).logical_and_(output.value.ne(output.reference)));
-  result.exact = !jump.any().item<bool>();
+  result.exact = !ReadFlag(jump.any());
   return result;
 }
 
@@ -130,7 +131,7 @@ RuleResult Direction(const RuleCall& call) {
   RuleResult result =
       RealMap(call, [=](const at::Tensor& rows) { return rows * inverse - slope * RealProduct(mean, rows); });
   result.kind = Kind::kRewrite;
-  result.exact = !start.logical_xor(end).any().item<bool>();
+  result.exact = !ReadFlag(start.logical_xor(end).any());
   return result;
 }
 

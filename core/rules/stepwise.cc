@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/joint.h"
 #include "core/rules/kinds.h"
@@ -37,7 +38,7 @@ at::Tensor SlopeOfSteps(const at::Tensor& value, const at::Tensor& reference, co
   const double eps = is_double ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   const at::Tensor rests = move.abs().le(at::maximum(value.abs(), reference.abs()) * (4 * eps));
   const at::Tensor slope = step / move;
-  *exact = !rests.logical_or(at::isfinite(slope).logical_not_()).logical_and_(step.ne(0)).any().item<bool>();
+  *exact = !ReadFlag(rests.logical_or(at::isfinite(slope).logical_not_()).logical_and_(step.ne(0)).any());
   return FiniteOrZero(slope).masked_fill(rests, at_rest);
 }
 

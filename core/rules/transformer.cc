@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/rules/families.h"
 #include "core/rules/fused_attention.h"
 #include "core/rules/rewrite.h"
@@ -74,7 +75,7 @@ Attention Attend(const at::Tensor& query, const at::Tensor& key, const at::Tenso
   result.scores = scores;
   if (mask.defined() && MaskedRowsAreZero()) {
     const at::Tensor empty = (hidden.defined() ? hidden : mask.eq(-kInfinity)).all(-1, /*keepdim=*/true);
-    if (empty.any().item<bool>()) result.empty = empty;
+    if (ReadFlag(empty.any())) result.empty = empty;
   }
   result.weights = WeightsOf(scores, result.empty, -1);
   result.output = at::matmul(result.weights, value);
