@@ -54,6 +54,11 @@ bool ReadEqual(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && (a.numel() == 0 || ReadFlag(a.eq(b).all()));
 }
 
+at::Tensor AtHand(const at::Tensor& tensor) {
+  constexpr int64_t kFew = int64_t{1} << 20;
+  return tensor.device().is_cpu() || tensor.numel() > kFew ? tensor : tensor.detach().to(at::kCPU);
+}
+
 void ReadTogether(size_t count, const std::function<void(size_t)>& item) {
   if (current != nullptr) {
     for (size_t k = 0; k < count; ++k) item(k);

@@ -23,9 +23,14 @@ at::Tensor ReadNumbers(const at::Tensor& numbers);
 // The one element of a tensor.
 double ReadNumber(const at::Tensor& number);
 inline bool ReadFlag(const at::Tensor& flag) { return ReadNumber(flag) != 0; }
+// Whether there may be true elements: on a device always, where acting as if costs less than waiting to see.
+inline bool MayHaveAny(const at::Tensor& flags) { return !flags.device().is_cpu() || ReadFlag(flags.any()); }
 inline int64_t ReadInteger(const at::Tensor& integer) { return static_cast<int64_t>(ReadNumber(integer)); }
 // a.equal(b).
 bool ReadEqual(const at::Tensor& a, const at::Tensor& b);
+
+// A tensor of few numbers on the CPU, where reading them costs nothing more; others stay where they are.
+at::Tensor AtHand(const at::Tensor& tensor);
 
 // Runs item(0) ... item(count - 1), in this order as often as there are numbers to be read. What an item throws ends
 // all. Nested calls run their items one after the other within the outer item.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/influence.h"
 #include "core/explain/inside.h"
@@ -276,7 +277,8 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.value = explained.value;
   if (!CarriesRows(explained.probe.operand) && result.value.numel() > 0) ThrowUnreached(*run.trace, result.name);
   if (options.each_example) CheckExamples(run.inputs, result.value);
-  const std::vector<Target> targets = FindTargets(result.value, options);
+  const at::Tensor at_hand = AtHand(result.value);
+  const std::vector<Target> targets = FindTargets(at_hand, options);
   result.report.trace_seconds = run.seconds + SecondsSince(start);
 
   // The reference of what is explained is known once the run is linearized: see Linearization::stand_ins and
@@ -288,7 +290,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   const int64_t together = options.each_example ? result.value.size(0) : 1;
   const CotangentsFor cotangents = [&](const Linearization& first) -> std::vector<at::Tensor> {
     reference = first.trace->Reference(explained.probe.operand);
-    numbers = ReadTargets(result.value, reference, targets);
+    numbers = ReadTargets(at_hand, reference, targets);
     cotangent = numbers.Cotangent(together);
     return {cotangent};
   };
@@ -298,7 +300,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;
   // Where failures are absorbed, this changes the leftover.
-  const OutputScales scales(result.value, options.each_example);
+  const OutputScales scales(at_hand, options.each_example);
   Outcome outcome = JudgeRecovery(swept.linearization, result.name, targets, scales, cotangent, adjoint);
 
   Given given = GivenTo(run, adjoint, count, together, options);

@@ -31,7 +31,7 @@ namespace {
 
 // Where a value is NaN or infinite, and what its parts come to is not the same. undefined: nowhere.
 at::Tensor InfiniteAlone(const ProbeRows& rows) {
-  if (rows.value.numel() == 0 || AllFinite(rows.value)) return {};
+  if (rows.finite || rows.value.numel() == 0 || AllFinite(rows.value)) return {};
   const at::Tensor value = rows.value.to(rows.components.scalar_type());
   const at::Tensor recovery = rows.components.sum(0) + rows.leftover + rows.reference.to(value.scalar_type());
   const at::Tensor same = recovery.eq(value).logical_or_(at::isnan(recovery).logical_and_(at::isnan(value)));

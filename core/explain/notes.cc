@@ -193,7 +193,7 @@ std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
   std::vector<Note> notes;
   for (const Start& start : trace.starts) {
     const at::Tensor value = start.inside ? at::Tensor() : trace.Value(start.operand);
-    if (!value.defined() || value.numel() == 0 || AllFinite(value)) continue;
+    if (!value.defined() || value.numel() == 0 || trace.ValueIsFinite(start.operand)) continue;
     const at::Tensor first = at::isfinite(value).logical_not_().nonzero().select(0, 0).to(at::kCPU).contiguous();
     const at::IntArrayRef place(first.data_ptr<int64_t>(), first.numel());
     notes.push_back({true, absl::StrCat("an input holds NaN or infinity, first at [", absl::StrJoin(place, ", "),

@@ -449,8 +449,8 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
     if (!rows.decomposed || rows.value.numel() == 0 || linearization.trace->program.calls.empty()) continue;
     const at::ScalarType dtype = rows.components.scalar_type();
     const at::Tensor value = rows.value.detach().to(dtype);
-    const at::Tensor unfit = at::isfinite(value).logical_not_();
-    const at::Tensor infinite = unfit.any().item<bool>() ? unfit : at::Tensor();
+    at::Tensor infinite;
+    if (!rows.finite && !AllFinite(value)) infinite = at::isfinite(value).logical_not_();
     const double leftover_before = outcome.leftover_share;
     const Sizes sizes = SizesOf(rows, infinite);
     const Judged judged = Measure(
@@ -498,7 +498,7 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   if (!result.failures.empty() && policy.on_failure != OnFailure::kAbsorb) return outcome;
   const bool single = result.single[0];
   const Limits limits(linearization, single);
-  const std::vector<double> components = Doubles(result.components.sum(1));
+  const std::vector<double> components = Doubles(result.given);
   const std::vector<double> leftover = Doubles(result.leftover);
   const std::vector<double> references = Doubles(result.reference);
   const std::vector<double> values = Doubles(result.value);

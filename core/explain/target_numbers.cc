@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/host_read.h"
 #include "core/explain/output_scales.h"
 #include "core/explain/report.h"
 #include "core/linearize/row_sums.h"
@@ -90,9 +91,9 @@ struct Term {
 class Reader {
  public:
   Reader(const at::Tensor& value, const at::Tensor& reference, const std::vector<Target>& targets)
-      : value_(value), reference_(reference), targets_(targets), classes_(LastOf(value.sizes())) {
+      : value_(AtHand(value)), reference_(AtHand(reference)), targets_(targets), classes_(LastOf(value.sizes())) {
     found_.sizes = at::DimVector(value.sizes());
-    found_.options = value.options().dtype(RowDtype(value.scalar_type()));
+    found_.options = reference.options().dtype(RowDtype(value.scalar_type()));
   }
 
   TargetNumbers Read() {
@@ -371,8 +372,8 @@ class Reader {
     return mean;
   }
 
-  const at::Tensor& value_;
-  const at::Tensor& reference_;
+  const at::Tensor value_;
+  const at::Tensor reference_;
   const std::vector<Target>& targets_;
   const int64_t classes_;
   std::vector<Term> in_rows_;  // terms that are no elements
@@ -453,7 +454,8 @@ at::Tensor TargetNumbers::Weigh(const at::Tensor& all) const {
   for (const ElementWeight& one : elements) add(InDouble(row_of(one.row).select(1, one.place)) * one.number);
   for (const RowWeights& own : rows) {
     for (size_t k = 0; k < own.rows.size(); ++k) {
-      add(Weighted(InDouble(row_of(own.rows[k])), own.weights[static_cast<int64_t>(k)]));
+      const at::Tensor weights = own.weights[static_cast<int64_t>(k)];
+      add(Weighted(InDouble(row_of(own.rows[k])).to(weights.device()), weights));
     }
   }
   return sum;

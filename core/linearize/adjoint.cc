@@ -5,6 +5,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/real.h>
+#include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -109,23 +110,26 @@ class Adjoint {
     n < 0 ? options_.progress(calls - node.call, calls) : options_.progress(nodes - n, nodes);
   }
 
-  // Fills what the others are judged by.
+  // Brings the numbers of the targets to the CPU, by one read, and fills what the others are judged by.
   void AddUp() {
     for (at::Tensor* sum : {&result_.value, &result_.reference, &terms_at_starts_}) {
       if (!sum->defined()) *sum = products_.Zeros();
     }
-    const std::vector<double> parts = Doubles(MagnitudeOfEach(result_.components));
-    const std::vector<double> leftover = Doubles(result_.leftover);
-    const std::vector<double> reference = Doubles(result_.reference);
-    const std::vector<double> at_starts = Doubles(terms_at_starts_);
-    std::vector<double> mass(parts.size());
-    std::vector<double> terms(parts.size());
-    for (size_t t = 0; t < parts.size(); ++t) {
-      mass[t] = parts[t] + std::abs(leftover[t]) + std::abs(reference[t]);
-      terms[t] = Larger(parts[t], at_starts[t]);
+    result_.given = SumOfEach(result_.components);
+    at::Tensor parts = MagnitudeOfEach(result_.components);
+    std::vector<at::Tensor*> all = {&parts,         &terms_at_starts_,  &result_.given,
+                                    &result_.value, &result_.reference, &result_.leftover};
+    for (Bounded& one : bounded_) {
+      all.push_back(&one.left);
+      all.push_back(&one.terms);
     }
-    result_.mass = OfDoubles(mass, result_.components.options());
-    result_.terms = OfDoubles(terms, result_.components.options());
+    std::vector<at::Tensor> rows;
+    for (const at::Tensor* row : all) rows.push_back(*row);
+    const std::vector<at::Tensor> read = ReadNumbers(at::stack(rows)).unbind();
+    for (size_t k = 0; k < all.size(); ++k) *all[k] = read[k];
+    result_.mass = parts + result_.leftover.abs() + result_.reference.abs();
+    result_.terms = parts.maximum(terms_at_starts_);
+    for (const Bounded& one : bounded_) JudgeBound(one);
   }
 
   static void AddTo(at::Tensor& sum, const at::Tensor& part) {
@@ -141,7 +145,9 @@ class Adjoint {
     if (!seed.defined()) return;
     const Operand& operand = linearization_.probes[p].operand;
     const auto weighed = [&](const at::Tensor& numbers) {
-      if (AllFinite(numbers)) return ProductsOfEach(seed, numbers);
+      if (trace_.At(operand).largest >= 0 || (numbers.device().is_cpu() && AllFinite(numbers))) {
+        return ProductsOfEach(seed, numbers);
+      }
       // Elements that no target asks for may be infinite.
       return SumOfEach(RealProduct(seed, numbers).masked_fill_(seed.eq(0), 0));
     };
@@ -213,8 +219,16 @@ class Adjoint {
   // NaN and infinity have no parts: nothing comes back to such elements, whatever a map has made of them. (A row of
   // scores that are all infinitely low has probabilities of NaN, and so has the map's transpose there.)
   at::Tensor OfParts(const at::Tensor& back, const Operand& operand) const {
-    if (!back.defined() || AllFinite(back) || trace_.At(operand).value_is_finite) return back;
-    return back.masked_fill(at::isfinite(products_.Value(operand)).logical_not_(), 0);
+    if (!back.defined() || (back.device().is_cpu() && AllFinite(back))) return back;
+    return WhereFinite(back, operand);
+  }
+
+  // Zero where an operand's value is not finite.
+  at::Tensor WhereFinite(const at::Tensor& numbers, const Operand& operand) const {
+    if (trace_.At(operand).value_is_finite) return numbers;
+    const at::Tensor value = products_.Value(operand);
+    if (value.device().is_cpu() && AllFinite(value)) return numbers;
+    return numbers.masked_fill(at::isfinite(value).logical_not_(), 0);
   }
 
   // See Note [Brackets seen from a target]. [targets]
@@ -233,31 +247,49 @@ class Adjoint {
       if (!behind[k].defined()) continue;
       left += products_.OfMove(behind[k], call.outputs[k]);
       if (k >= moved.size() || !moved[k].defined()) continue;
-      at::Tensor passed = Select(Resolved(moved[k]), 0, 0);
       // Nothing can be missing where the value is not finite.
-      const at::Tensor value = products_.Value(call.outputs[k]);
-      if (!AllFinite(value)) passed = passed.masked_fill(at::isfinite(value).logical_not_(), 0);
+      const at::Tensor passed = WhereFinite(Select(Resolved(moved[k]), 0, 0), call.outputs[k]);
       left -= ProductsOfEach(products_.OfLeftover(behind[k]), passed);
     }
     return left;
   }
 
-  // What a bound on the bracket allows it to give.
+  // What a node left over, and what its terms came to.
+  struct Bounded {
+    int64_t call;
+    Kind kind;
+    double bound;
+    at::Tensor left;   // [targets]
+    at::Tensor terms;  // [targets]
+  };
+
+  // Keeps what a bound on the bracket is judged by, at the end: nobody waits for numbers on the way.
   void CheckBound(const Node& node, const Rows& behind, const at::Tensor& left) {
     const Call& call = products_.CallOf(node);
-    at::Tensor terms = products_.Zeros();
+    at::Tensor terms;
     for (size_t k = 0; k < behind.size(); ++k) {
       if (!behind[k].defined() || behind[k].numel() == 0) continue;
-      const double largest = std::max(products_.Largest(call.outputs[k]), node.inner_terms);
-      terms += MagnitudeOfEach(products_.OfLeftover(behind[k])) * largest;
+      AddTo(terms, products_.LargestTerms(behind[k], call.outputs[k], node.inner_terms));
     }
-    const at::Tensor found = left.abs();
-    if (ReadFlag(found.le(terms * node.bracket_bound).all())) return;
+    bounded_.push_back({node.call, node.kind, node.bracket_bound, left, terms.defined() ? terms : products_.Zeros()});
+  }
+
+  void JudgeBound(const Bounded& one) {
+    const double* left = one.left.data_ptr<double>();
+    const double* terms = one.terms.data_ptr<double>();
+    double worst = 0;
+    bool holds = true;
+    for (int64_t t = 0; t < one.left.numel(); ++t) {
+      const double found = std::abs(left[t]);
+      holds = holds && found <= terms[t] * one.bound;
+      worst = Larger(found / std::max(terms[t], std::numeric_limits<double>::min()), worst);
+    }
+    if (holds) return;
     OperatorCheck check;
-    check.call = node.call;
-    check.kind = node.kind;
-    check.bracket = ReadNumber((found / terms.clamp_min(std::numeric_limits<double>::min())).max());
-    check.bracket_bound = node.bracket_bound;
+    check.call = one.call;
+    check.kind = one.kind;
+    check.bracket = worst;
+    check.bracket_bound = one.bound;
     check.bracket_holds = false;
     suspects_.push_back(check);
   }
@@ -293,7 +325,7 @@ class Adjoint {
     const at::Tensor products = RealProduct(products_.OfComponents(here), start.moves);
     AddLabelled((vectors ? products.sum(-1) : products).reshape({products_.targets(), -1}), start.labels.reshape({-1}));
     const at::Tensor inside = start.labels.ge(0);
-    if (options_.components_only || ReadFlag(inside.all())) return;
+    if (options_.components_only || (inside.device().is_cpu() && ReadFlag(inside.all()))) return;
     const at::Tensor outside = start.moves.masked_fill(vectors ? inside.unsqueeze(-1) : inside, 0);
     result_.leftover += SumOfEach(RealProduct(products_.OfLeftover(here), outside));
   }
@@ -315,6 +347,7 @@ class Adjoint {
   std::vector<bool> seeded_;      // by probe
   std::vector<at::Tensor> sums_;  // by node that pays by share: [*S]
   at::Tensor terms_at_starts_;    // [targets]: what the elements that rows begin with come to
+  std::vector<Bounded> bounded_;
   std::vector<OperatorCheck> suspects_;
   AdjointResult result_;
 };
@@ -351,7 +384,7 @@ void NoteFailure(const Linearization& linearization, const OperatorCheck& check,
 // rounding may come to and names the operator.
 void JudgeTargets(const Linearization& linearization, const std::vector<at::Tensor>& cotangents, double relative,
                   AdjointResult& result) {
-  const std::vector<double> components = Doubles(result.components.sum(1));
+  const std::vector<double> components = Doubles(result.given);
   const std::vector<double> leftover = Doubles(result.leftover);
   const std::vector<double> reference = Doubles(result.reference);
   const std::vector<double> value = Doubles(result.value);
@@ -422,7 +455,7 @@ AdjointResult SweepBackward(const Linearization& linearization, const std::vecto
   Adjoint sweep(linearization, cotangents, options, observers);
   AdjointResult result = sweep.Run();
   result.nodes = relevance.Take();
-  result.growth = growth.growth();
+  result.growth = growth.Find();
   Rounding rounding(linearization);
   rounding.FollowAll();
   for (const Probe& probe : linearization.probes) {

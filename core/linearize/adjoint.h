@@ -56,10 +56,12 @@ struct Growth {
   double factor = 1;
 };
 
-// The result of a backward sweep. All tensors are float64. Where the model computes with complex numbers they are real
-// parts: Re <cotangent, .>.
+// The result of a backward sweep. All tensors are float64; those of shape [targets] are on the CPU, where they are
+// judged, the others on the cotangents' device. Where the model computes with complex numbers they are real parts: Re
+// <cotangent, .>.
 struct AdjointResult {
   at::Tensor components;  // [targets, numc], or with TracedRun::ElementsRead() more
+  at::Tensor given;       // [targets]: the sum of the components
   at::Tensor terms;       // [targets]: the magnitudes of what components are summed from
   at::Tensor value;       // [targets]: <cotangent, value of the probes>
   at::Tensor reference;   // [targets]

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,9 @@
 namespace addend {
 namespace {
 
-double TermsOf(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) {
-  return ReadNumber(MagnitudeOfEach(RealProduct(cotangents, products.Move(operand))).sum());
+// Of all targets together, a number of one element.
+at::Tensor TermsOf(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) {
+  return MagnitudeOfEach(RealProduct(cotangents, products.Move(operand))).sum();
 }
 
 }  // namespace
@@ -39,25 +41,54 @@ void RelevanceObserver::AfterNode(const TargetProducts& products, const Backward
 
 std::vector<NodeRelevance> RelevanceObserver::Take() {
   std::reverse(nodes_.begin(), nodes_.end());
+  std::vector<at::Tensor> rows;
+  for (const NodeRelevance& node : nodes_) rows.insert(rows.end(), {node.passed, node.leftover});
+  if (rows.empty()) return {};
+  const std::vector<at::Tensor> read = ReadNumbers(at::stack(rows)).unbind();
+  for (size_t k = 0; k < nodes_.size(); ++k) {
+    nodes_[k].passed = read[2 * k];
+    nodes_[k].leftover = read[2 * k + 1];
+  }
   return std::move(nodes_);
 }
 
 void GrowthObserver::AfterSeed(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) {
-  terms_met_ += TermsOf(products, cotangents, operand);
+  met_.push_back({-1, {}, {TermsOf(products, cotangents, operand)}});
 }
 
 void GrowthObserver::AfterNode(const TargetProducts& products, const BackwardStep& step) {
   const Call& call = products.CallOf(step.node);
-  const double before = terms_met_;
+  Met met;
+  met.call = step.node.call;
   for (size_t k = 0; k < step.behind.size(); ++k) {
-    if (step.behind[k].defined()) terms_met_ -= TermsOf(products, step.behind[k], call.outputs[k]);
+    if (step.behind[k].defined()) met.gone.push_back(TermsOf(products, step.behind[k], call.outputs[k]));
   }
-  terms_met_ = std::max(terms_met_, 0.0);
   for (size_t j = 0; j < step.back.size(); ++j) {
-    terms_met_ += TermsOf(products, step.back[j], call.operands[step.node.inputs[j]]);
+    met.come.push_back(TermsOf(products, step.back[j], call.operands[step.node.inputs[j]]));
   }
-  const double factor = before > 0 ? terms_met_ / before : 1;
-  if (factor > growth_.factor) growth_ = {step.node.call, factor};
+  met_.push_back(std::move(met));
+}
+
+Growth GrowthObserver::Find() const {
+  std::vector<at::Tensor> all;
+  for (const Met& met : met_) {
+    all.insert(all.end(), met.gone.begin(), met.gone.end());
+    all.insert(all.end(), met.come.begin(), met.come.end());
+  }
+  Growth growth;
+  if (all.empty()) return growth;
+  const std::vector<double> numbers = Doubles(at::stack(all));
+  auto number = numbers.begin();
+  double terms = 0;
+  for (const Met& met : met_) {
+    const double before = terms;
+    for (size_t k = 0; k < met.gone.size(); ++k) terms -= *number++;
+    if (met.call >= 0) terms = std::max(terms, 0.0);
+    for (size_t j = 0; j < met.come.size(); ++j) terms += *number++;
+    const double factor = met.call >= 0 && before > 0 ? terms / before : 1;
+    if (factor > growth.factor) growth = {met.call, factor};
+  }
+  return growth;
 }
 
 void TermsObserver::AfterNode(const TargetProducts& products, const BackwardStep& step) {

@@ -41,11 +41,17 @@ class GrowthObserver : public BackwardObserver {
  public:
   void AfterSeed(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) override;
   void AfterNode(const TargetProducts& products, const BackwardStep& step) override;
-  const Growth& growth() const { return growth_; }
+  // Reads what was met, at once.
+  Growth Find() const;
 
  private:
-  double terms_met_ = 0;
-  Growth growth_;
+  // What a node took away of the terms and what it added, tensors of one number; call -1: of a probe.
+  struct Met {
+    int64_t call = -1;
+    std::vector<at::Tensor> gone;
+    std::vector<at::Tensor> come;
+  };
+  std::vector<Met> met_;
 };
 
 // Finds how large the terms are on both sides of each node, and how far the two sides differ for that. Values are

@@ -34,7 +34,8 @@ at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
 // Value and reference, as rules get them; at_least: see Widen.
 RuleOutput EndsOf(const TracedRun& trace, const Operand& operand, at::ScalarType at_least = at::ScalarType::Undefined) {
   if (!trace.Misses(operand)) {
-    return {Widen(trace.Value(operand), at_least), Widen(trace.Reference(operand), at_least)};
+    const bool finite = operand.storage >= 0 && trace.At(operand).reference_is_finite;
+    return {Widen(trace.Value(operand), at_least), Widen(trace.Reference(operand), at_least), finite};
   }
   const at::Tensor unknown = Unknown(trace, operand);
   return {unknown, unknown};
@@ -205,7 +206,8 @@ void RequireComplexRule(const Rule& rule, const Call& call) {
 }
 
 bool IsBroken(const RuleOutput& output) {
-  if (!output.value.defined() || !Continuous(output.value.scalar_type()) || AllFinite(output.reference)) return false;
+  if (output.finite || !output.value.defined() || !Continuous(output.value.scalar_type())) return false;
+  if (AllFinite(output.reference)) return false;
   return ReadFlag(at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value)).any());
 }
 

@@ -49,8 +49,9 @@ at::Tensor Joined(const std::vector<AdjointResult>& results, const PartOf& part_
 // What was found for some targets after the others, in their order.
 AdjointResult Join(std::vector<AdjointResult> results) {
   AdjointResult all = results[0];
-  for (at::Tensor AdjointResult::*part : {&AdjointResult::components, &AdjointResult::terms, &AdjointResult::value,
-                                          &AdjointResult::reference, &AdjointResult::leftover, &AdjointResult::mass}) {
+  for (at::Tensor AdjointResult::*part :
+       {&AdjointResult::components, &AdjointResult::given, &AdjointResult::terms, &AdjointResult::value,
+        &AdjointResult::reference, &AdjointResult::leftover, &AdjointResult::mass}) {
     all.*part = Joined(results, [&](const AdjointResult& result) { return result.*part; });
   }
   // Whether a start is reached depends on the probes alone.

@@ -179,7 +179,12 @@ bool RecoveryCheck::JudgeByNumbers(const Node& node, size_t k, const Settled& se
                                    OperatorCheck& check) {
   const double scale = settled.value > 0 ? settled.value : 1;
   const double bracket = Over(settled.bracket, std::max({settled.value, settled.reference, settled.passed}));
-  if (!(settled.error <= tolerance * settled.value)) return false;
+  if (!(settled.error <= tolerance * settled.value)) {
+    // As JudgeRecovery() does, with the mass at hand.
+    const double mass = std::max(settled.mass, node.inner_terms);
+    if (!(settled.error <= tolerance * mass)) return false;
+    tolerance *= mass / scale;
+  }
   if (node.bracket_bound >= 0 && !(bracket <= node.bracket_bound)) return false;
   if (!(settled.error / scale < check.recovery_error)) {
     check.recovery_error = settled.error / scale;

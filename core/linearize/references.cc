@@ -26,7 +26,7 @@ void References::Write(const Operand& target, const at::Tensor& before, const at
   // A version that a write made keeps what was not written.
   kept.reference = before.defined() ? before.clone() : at::zeros({kept.value.numel()}, kept.value.options());
   ViewOf(kept.reference, target).copy_(now);
-  kept.reference_is_finite = false;
+  kept.Forget();
   changed_.emplace(target.storage, target.version);
 }
 

@@ -258,9 +258,10 @@ std::unique_ptr<RepeatedRun::Memory> RepeatedRun::NewMemory() const {
     const Kept* kept = slot.kept < 0 ? nullptr : &first_->storages[slot.storage][slot.kept];
     memory->values.push_back(kept != nullptr ? kept->value : at::Tensor());
     memory->references.push_back(kept != nullptr ? kept->reference : at::Tensor());
-    if (kept != nullptr && slot.reference_varies) {
-      memory->trace->storages[slot.storage][slot.kept].reference_is_finite = false;
-    }
+    if (kept == nullptr) continue;
+    Kept& own = memory->trace->storages[slot.storage][slot.kept];
+    own.Forget();
+    own.reference_is_finite = kept->reference_is_finite && !slot.reference_varies;
   }
   return memory;
 }
@@ -441,6 +442,7 @@ RepeatedRun::Repetition RepeatedRun::Run(const std::vector<at::Tensor>& values,
     kept.reference = memory->references[slot];
   }
   RunSteps(*memory, progress);
+  LookAtNumbers(*memory->trace);
   return Repetition(this, std::move(memory));
 }
 

@@ -240,7 +240,7 @@ void Rewriting::Adopt(const CallAtHand& own, size_t k, const at::Tensor& result,
   const bool same = !reference.defined() || RelativeDifference(rewritten, reference) <= tolerance;
   if (reference.defined()) {
     rewritten.variable_data().copy_(reference);
-    kept.reference_is_finite = false;
+    kept.Forget();
   }
   if (Call* maker = MakerOf(operand.storage, first)) {
     maker->adopted =

@@ -200,7 +200,7 @@ double LargestFinite(const at::Tensor& tensor) {
     return dtype == at::kFloat ? LargestFinite(tensor.data_ptr<float>(), tensor.numel())
                                : LargestFinite(tensor.data_ptr<double>(), tensor.numel());
   }
-  return ReadNumber(tensor.abs().masked_fill_(at::isfinite(tensor).logical_not_(), 0).max());
+  return ReadNumber(tensor.abs().nan_to_num_(0.0, 0.0, 0.0).max());
 }
 
 double EpsilonOf(at::ScalarType dtype) {

@@ -13,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/linearize/many_targets.h"
 #include "core/linearize/references.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/stretches.h"
 
 namespace addend {
@@ -65,17 +66,16 @@ std::shared_ptr<const TracedRun> Piece(const TracedRun& trace, const Point& from
   for (size_t s = 0; s < piece->storages.size(); ++s) {
     for (size_t v = 0; v < piece->storages[s].size(); ++v) {
       Kept& kept = piece->storages[s][v];
-      if (from[s][v].defined()) {
-        kept.reference = from[s][v];
-        kept.reference_is_finite = false;
-      }
+      if (from[s][v].defined()) kept.reference = from[s][v];
       if (to[s][v].defined()) kept.value = to[s][v];
+      if (from[s][v].defined() || to[s][v].defined()) kept.Forget();
     }
   }
   for (Start& start : piece->starts) {
     if (start.parts.defined()) start.parts = start.parts * share;
     if (start.leftover.defined()) start.leftover = start.leftover * share;
   }
+  LookAtNumbers(*piece);
   return piece;
 }
 
@@ -176,7 +176,8 @@ void Add(AdjointResult piece, AdjointResult& sum) {
   // As above: a piece begins where the one before it ends, but for what became of its reference.
   sum.leftover += piece.leftover + (piece.reference - sum.value).masked_fill(piece.reference.eq(sum.value), 0);
   sum.value = piece.value;
-  sum.mass = sum.components.abs().sum(1) + sum.leftover.abs() + sum.reference.abs();
+  sum.given += piece.given;
+  sum.mass = MagnitudeOfEach(sum.components).to(at::kCPU) + sum.leftover.abs() + sum.reference.abs();
   for (size_t s = 0; s < sum.starts.size(); ++s) {
     if (!piece.starts[s].defined()) continue;
     sum.starts[s] = sum.starts[s].defined() ? sum.starts[s] + piece.starts[s] : piece.starts[s];

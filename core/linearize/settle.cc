@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
@@ -246,10 +247,8 @@ bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
 
 // The largest magnitude, f64[]; NaN if there is one.
 at::Tensor MaxAbs(const at::Tensor& tensor) { return tensor.abs().amax().to(at::kDouble); }
-double MaxFiniteAbs(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return 0;
-  return ReadNumber(MaxAbs(tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0)));
-}
+// The largest finite one of real magnitudes, f64[].
+at::Tensor MaxFinite(const at::Tensor& sizes) { return sizes.nan_to_num(0.0, 0.0, 0.0).amax().to(at::kDouble); }
 
 }  // namespace
 
@@ -257,12 +256,13 @@ at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Ten
                         const SettleOptions& options, at::Tensor* sum) {
   const int64_t numc = rows.size(0) - 2;
   const at::Tensor zero = at::zeros({}, value.options().dtype(at::kDouble));
-  if (value.numel() == 0) return zero.expand({6});
+  if (value.numel() == 0) return zero.expand({7});
   const at::Tensor infinite = at::isfinite(value).logical_not_();
   at::Tensor bracket = zero;
   at::Tensor passed = zero;
   at::Tensor error = zero;
   at::Tensor left = zero;
+  at::Tensor mass = zero;
   at::Tensor leftover = Select(rows, 0, numc);
   if (options.find_bracket) {
     at::Tensor move = Select(rows, 0, numc + 1);
@@ -278,10 +278,14 @@ at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Ten
     if (sum != nullptr) *sum = added;
     error = MaxAbs((added + reference - value).masked_fill_(infinite, 0));
     left = MaxAbs(leftover);
+    if (options.mass) {
+      const at::Tensor sizes = at::linalg_vector_norm(rows.narrow(0, 0, numc + 1), 1, {0});
+      mass = MaxFinite(sizes + reference.abs());
+    }
   }
   const at::Tensor largest = MaxAbs(value.masked_fill(infinite, 0));
-  const at::Tensor largest_reference = MaxAbs(reference.masked_fill(at::isfinite(reference).logical_not_(), 0));
-  return at::stack({error, largest, largest_reference, left, bracket, passed});
+  const at::Tensor largest_reference = MaxFinite(reference.abs());
+  return at::stack({error, largest, largest_reference, left, bracket, passed, mass});
 }
 
 Settled SettledOf(const double* numbers) {
@@ -292,6 +296,7 @@ Settled SettledOf(const double* numbers) {
   all.leftover = numbers[3];
   all.bracket = numbers[4];
   all.passed = numbers[5];
+  all.mass = numbers[6];
   return all;
 }
 
@@ -303,7 +308,8 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough) {
   if (!IsFlat(rows, reference) || rows.requires_grad()) {
-    return MaxFiniteAbs(rows.narrow(0, 0, rows.size(0) - 1).abs().sum(0).add_(reference.abs()));
+    const at::Tensor mass = rows.narrow(0, 0, rows.size(0) - 1).abs().sum(0).add_(reference.abs());
+    return mass.numel() == 0 ? 0 : ReadNumber(MaxFinite(mass));
   }
   return rows.scalar_type() == at::kFloat ? LargestMassOnCpu<float>(rows, reference, enough)
                                           : LargestMassOnCpu<double>(rows, reference, enough);

@@ -19,12 +19,15 @@ struct Settled {
   double leftover = 0;
   double bracket = 0;  // |value - reference - L(move)|
   double passed = 0;   // |L(move)|
+  // The largest sum of the magnitudes of components, leftover and reference; only of SettleUnread.
+  double mass = 0;
 };
 
 struct SettleOptions {
   bool find_bracket = true;   // the move row holds L(move) and is to become value - reference
   bool keep_bracket = false;  // the bracket is added to the leftover row
   bool judge = true;          // error and leftover are found
+  bool mass = false;          // so is the mass; by SettleUnread() only
 };
 
 // Settles the rows of one tensor. `rows`: [numc + 2, *S]: components, leftover, move; `value` and `reference`: [*S] of
@@ -32,7 +35,7 @@ struct SettleOptions {
 // judged. One pass over contiguous rows on the CPU; LibTorch operators elsewhere.
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum);
-// The same without waiting for the device: f64[6] on it, from which SettledOf makes what Settle returns.
+// The same without waiting for the device: f64[7] on it, from which SettledOf makes what Settle returns.
 at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                         const SettleOptions& options, at::Tensor* sum);
 Settled SettledOf(const double* numbers);

@@ -100,6 +100,7 @@ class Sweep {
     options.find_bracket = by_map;
     options.keep_bracket = node.keeps_bracket;
     options.judge = policy.check == Check::kEveryOp;
+    options.mass = kind_.judges_late;
     if (!options.find_bracket && !options.judge) return;
     for (size_t k = 0; k < call.outputs.size(); ++k) {
       const Operand& output = call.outputs[k];
@@ -165,6 +166,7 @@ class Sweep {
     taken.value = Resolved(trace_.Value(operand));
     taken.reference = trace_.Reference(operand).clone();  // the trace's own may be kept for later runs
     taken.decomposed = CarriesRows(operand);
+    taken.finite = operand.storage >= 0 && trace_.At(operand).value_is_finite;
     taken.depth = rounding_.Depth(operand);
     taken.single = rounding_.IsSingle(operand);
     if (!taken.decomposed) {

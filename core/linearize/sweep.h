@@ -18,6 +18,7 @@ struct ProbeRows {
   at::Tensor reference;    // [*S]
   at::Tensor value;        // [*S]
   bool decomposed = true;  // false: nothing of the input reaches it
+  bool finite = false;     // the value was seen to be; false: not looked at
   int64_t depth = 0;       // the longest chain of operators that led to it
   bool single = false;     // rounded as single precision is somewhere on the way
 };

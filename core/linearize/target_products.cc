@@ -7,6 +7,7 @@
 
 #include "core/linearize/row_sums.h"
 #include "core/linearize/view.h"
+#include "core/rules/rows.h"
 
 namespace addend {
 
@@ -24,8 +25,18 @@ at::Tensor TargetProducts::Reference(const Operand& operand) const {
 
 at::Tensor TargetProducts::Move(const Operand& operand) const { return FiniteMove(Value(operand), Reference(operand)); }
 
-double TargetProducts::Largest(const Operand& operand) const {
-  return std::max(LargestFinite(Value(operand)), LargestFinite(Reference(operand)));
+at::Tensor TargetProducts::LargestTerms(const at::Tensor& cotangents, const Operand& operand, double least) const {
+  const at::Tensor sizes = MagnitudeOfEach(OfLeftover(cotangents));
+  const double known = trace_.At(operand).largest;
+  if (known >= 0) return sizes * std::max(known, least);
+  const at::Tensor value = Value(operand);
+  const at::Tensor reference = Reference(operand);
+  if (value.device().is_cpu()) {
+    return sizes * std::max({LargestFinite(value), LargestFinite(reference), least});
+  }
+  // No number of it is read here: Note [Host reads].
+  const auto largest = [](const at::Tensor& tensor) { return FiniteOrZero(tensor.abs()).max().to(at::kDouble); };
+  return sizes * largest(value).maximum(largest(reference)).clamp_min(least);
 }
 
 at::Tensor TargetProducts::OfMove(const at::Tensor& cotangents, const Operand& operand) const {

@@ -425,7 +425,8 @@ void Tracer::SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors,
     }
     if (own.known != nullptr) {
       kept.reference_is_finite = own.known->finite[k];
-    } else if (output.decomposed && CoversWhole(output, states_.Info(output.storage))) {
+    } else if (output.decomposed && kept.reference.device().is_cpu() &&
+               CoversWhole(output, states_.Info(output.storage))) {
       kept.reference_is_finite = AllFinite(kept.reference);
     }
   }
@@ -466,6 +467,7 @@ TracedRun Tracer::Finish() {
   trace_.dropped = checkpoints_.dropped();
   trace_.storages = states_.Take();
   trace_.program = std::move(recorder_.program());
+  LookAtNumbers(trace_);
   kept_.Store();
   return std::move(trace_);
 }

@@ -16,6 +16,8 @@ namespace addend {
 struct Kept {
   // Notes what is asked of it later, and drops value and reference. `whole`: every element is what its call gave.
   void Drop(bool whole);
+  // Forgets what was seen of value and reference, which are others now.
+  void Forget();
 
   int version = 0;
   // The call that makes it again, where it may be dropped; -1: it is kept for good. See Note [Stretches].
@@ -23,11 +25,12 @@ struct Kept {
   at::Tensor value;
   at::Tensor reference;  // undefined: equal to value
   at::Tensor labels;     // int64, of ids and of numbers that begin there; see Note [Ids] and StartsRows
-  // Seen to be finite, while it was in the cache; false: not looked at.
+  // Seen to be finite: while it was in the cache, or, on a device, by LookAtNumbers(). False: not looked at.
   bool reference_is_finite = false;
-  // Of a version that was dropped: whether all of the value is finite, and what it has to be when it is made again; 0:
-  // not known.
-  bool value_is_finite = false;
+  bool value_is_finite = false;  // also of a version that was dropped
+  // The largest magnitude of value and reference, where both were seen to be finite; negative: not looked at.
+  double largest = -1;
+  // Of a version that was dropped: what it has to be when it is made again; 0: not known.
   uint64_t fingerprint = 0;
 };
 
@@ -109,6 +112,9 @@ struct TracedRun {
   bool ReferenceIsFinite(const Operand& operand) const;
   bool ValueIsFinite(const Operand& operand) const;
 };
+
+// Where the host waits: looks at values and references of all that has rows, by one read. See Note [Host reads].
+void LookAtNumbers(TracedRun& trace);
 
 // The version of a storage that an operand is.
 Kept& KeptOf(TracedRun& trace, const Operand& operand);

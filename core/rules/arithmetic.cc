@@ -131,7 +131,7 @@ at::Tensor PolesOf(const RuleCall& call, int a, int d, const Quotient& q, bool b
   const bool is_double = dtype == at::kDouble || dtype == at::kComplexDouble;
   const double steep = is_double ? 1e8 : 1e4;
   const at::Tensor rises = q.inverse_reference.abs().gt(q.inverse.abs() * steep);
-  if (!ReadFlag(rises.any())) return pole;
+  if (!MayHaveAny(rises)) return pole;
   const RuleOperand& numerator = call.operands[a];
   const at::Tensor starts = (numerator.reference.abs() * steep).le(numerator.value.abs());
   return pole.logical_or(rises.logical_and(starts).logical_and_(q.inverse.isfinite()));

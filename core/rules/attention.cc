@@ -89,7 +89,7 @@ RuleResult LogSoftmax(const RuleCall& call) {
   const PathAlongDim along = MakePath(call, call.Int("dim", -1));
   const at::Tensor mean = MeanProbabilities(along.path);
   const at::Tensor stays = Stays(call);
-  const bool some_stay = ReadFlag(stays.any());
+  const bool some_stay = MayHaveAny(stays);
   const at::ScalarType dtype = DtypeOf(call);
   RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     const at::Tensor out = OnFlat(along, rows.to(dtype), [&](const at::Tensor& flat) {

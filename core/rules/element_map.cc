@@ -54,7 +54,7 @@ class Elements {
   at::Tensor AmongRows(const at::Tensor& numbers) const {
     if (shifts_.size() == 1 && shifts_[0] == 0) {
       const at::Tensor beyond = numbers.ge(all_);
-      return ReadFlag(beyond.any()) ? numbers.masked_fill(beyond, kNoElement) : numbers;
+      return MayHaveAny(beyond) ? numbers.masked_fill(beyond, kNoElement) : numbers;
     }
     at::Tensor result = at::full_like(numbers, kNoElement);
     for (size_t k = 0; k < bounds_.size(); ++k) {
@@ -165,7 +165,7 @@ at::Tensor AddInto(int64_t count, const at::Tensor& index, const at::Tensor& val
 // An empty mask is left out.
 at::Tensor MaskOf(const at::Tensor& numbers) {
   const at::Tensor nothing = numbers.lt(0);
-  return ReadFlag(nothing.any()) ? nothing : at::Tensor();
+  return MayHaveAny(nothing) ? nothing : at::Tensor();
 }
 
 // Output o is the sum over j of weight[o, j] times element numbers[o, j] of a row.

@@ -43,6 +43,7 @@ struct Normalizer {
   at::Tensor bend;     // [groups, 1], undefined where frozen
   at::Tensor weight;   // [size] or undefined
   double terms = 0;    // see InnerTerms, without the scale
+  at::Tensor unread;   // the same where nobody read it yet, a number
 };
 
 // What moves in a product of a normalizer and what it normalizes.
@@ -106,7 +107,7 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
   const at::Tensor x = centred(input.value);
   const at::Tensor rx = inverse_std(x);
   const auto largest = [&](const at::Tensor& t) { return t.reshape({-1, size}).abs().amax(1, true); };
-  const auto at_most = [&](const at::Tensor& terms) { n.terms = ReadNumber(terms.max()); };
+  const auto at_most = [&](const at::Tensor& terms) { n.unread = terms.max().to(at::kDouble); };
   n.inverse = rx;
   if (sharing == Sharing::kFrozen) return n;
   const at::Tensor b = centred(input.reference);
@@ -129,7 +130,14 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
 double InnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale) {
   if (input.value.numel() == 0) return 0;
   double terms = n.terms;
-  if (scale.defined() && scale.numel() > 0) terms *= LargestMagnitude(scale);
+  const bool scaled = scale.defined() && scale.numel() > 0;
+  if (n.unread.defined()) {
+    at::Tensor all = n.unread;
+    if (scaled) all = all * scale.detach().abs().max().to(at::kDouble);
+    terms = ReadNumber(all);
+  } else if (scaled) {
+    terms *= LargestMagnitude(scale);
+  }
   return std::isfinite(terms) ? terms : 0;
 }
 

@@ -173,10 +173,11 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const bool is_double = value.scalar_type() == at::kDouble || value.scalar_type() == at::kComplexDouble;
   const double limit = SmallLimit(value.scalar_type());
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
-  if (!ReadFlag(small.any())) return slope;
-  if (pointwise && value.device().is_cpu()) {
-    // Mostly few elements hardly move: only those are looked at again. On a GPU finding them takes longer than looking
-    // at all.
+  // Nearly every tensor on a GPU has such elements. What follows reads no number of it.
+  if (!MayHaveAny(small)) return slope;
+  const bool may_look = value.device().is_cpu();
+  if (pointwise && may_look) {
+    // Mostly few elements hardly move: only those are looked at again.
     const at::Tensor index = small.reshape({-1}).nonzero().squeeze(1);
     if (index.numel() * 4 < small.numel()) {
       const auto some = [&](const at::Tensor& t) { return t.reshape({-1}).index_select(0, index); };
@@ -201,7 +202,7 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const bool power = curve == Curve::kPower;
   const at::Tensor conditioning = power ? (middle * tangent).abs() : value.abs() + reference.abs();
   at::Tensor good = missed.le((f_value.abs() + f_reference.abs() + conditioning) * (4 * eps)).logical_or(move.eq(0));
-  if (ReadFlag(small.logical_and(good.logical_not()).any())) {
+  if (!may_look || ReadFlag(small.logical_and(good.logical_not()).any())) {
     const at::Tensor bend = (derivative(value) - derivative(reference)).abs();
     good = good.logical_or(bend.le((tangent.abs() + (power ? 0 : 1)) * (2 * limit)));
   }
@@ -264,7 +265,7 @@ class Elementary {
   at::Tensor Broken() const {
     const RuleOutput& output = call_.outputs[0];
     at::Tensor broken;
-    if (!AllFinite(output.reference)) {
+    if (!output.finite && !AllFinite(output.reference)) {
       broken = at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value));
     }
     if (curve_ == Curve::kPower) {
@@ -328,7 +329,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known) {
   const at::Tensor broken = function.Broken();
   if (broken.defined()) stand_ins = {function.LinearizeAtValue(broken, &slope)};
   // Where f climbs infinitely (sqrt at 0) or is infinite itself, nothing passes: infinity times a row of zero is NaN.
-  if (!AllFinite(slope)) slope = slope.masked_fill(at::isfinite(slope).logical_not_(), 0);
+  if (!slope.device().is_cpu() || !AllFinite(slope)) slope = FiniteOrZero(slope);
   const Nonlinearity choice = call.policy->nonlinearity;
   RuleResult result;
   result.kind = Kind::kPointwise;

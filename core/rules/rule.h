@@ -79,6 +79,7 @@ struct RuleOperand {
 struct RuleOutput {
   at::Tensor value;
   at::Tensor reference;
+  bool finite = false;  // the reference was seen to be; false: not looked at
 };
 
 // One call as a rule sees it: tensors among `arguments` are replaced by None, they are operands.

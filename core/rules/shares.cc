@@ -66,7 +66,7 @@ at::Tensor EnvelopeSharesOfPairs(const at::Tensor& value, const at::Tensor& refe
     shares.narrow(0, start, length).copy_(share);
   }
   const at::Tensor nan = at::isnan(x).logical_or(at::isnan(b)).any(-1, /*keepdim=*/true);
-  if (ReadFlag(nan.any())) shares = shares.masked_fill(nan, std::numeric_limits<double>::quiet_NaN());
+  if (MayHaveAny(nan)) shares = shares.masked_fill(nan, std::numeric_limits<double>::quiet_NaN());
   return shares.view(value.sizes());
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/minimum.h>
@@ -76,6 +77,9 @@ double EpsilonOf(const SoftmaxPath& path) {
                                                      : std::numeric_limits<float>::epsilon();
 }
 
+// Rows whose largest number lies farther from zero are looked at more closely.
+constexpr double kFarFromZero = 64;
+
 bool Fused(const SoftmaxPath& path) { return ForFlatLoops(path.value, path.reference); }
 
 template <typename T>
@@ -84,18 +88,13 @@ SoftmaxEnds<T> EndsOf(const SoftmaxPath& path) {
 }
 
 // Half the range of each row's move; undefined where a move is not finite.
-at::Tensor HalfRangesOf(const SoftmaxPath& path) {
-  if (Fused(path)) {
-    at::Tensor half_range = at::empty({path.reference.size(0)}, path.reference.options());
-    const bool finite = DispatchReal(path.reference.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      return HalfRanges(EndsOf<T>(path), half_range.data_ptr<T>());
-    });
-    return finite ? half_range : at::Tensor();
-  }
-  const at::Tensor move = MoveOf(path.value, path.reference);
-  if (!ReadFlag(move.isfinite().all())) return {};
-  return (move.amax(1) - move.amin(1)) / 2;
+at::Tensor HalfRangesByLoop(const SoftmaxPath& path) {
+  at::Tensor half_range = at::empty({path.reference.size(0)}, path.reference.options());
+  const bool finite = DispatchReal(path.reference.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    return HalfRanges(EndsOf<T>(path), half_range.data_ptr<T>());
+  });
+  return finite ? half_range.to(at::kDouble) : at::Tensor();
 }
 
 // Whether the largest number of some row of the reference lies that far from zero, which is finite.
@@ -113,19 +112,35 @@ bool IsFar(const SoftmaxPath& path, double least) {
 }
 
 // A softmax ignores shifts. Where a whole row lies far from zero (all of it masked by -1e4), the points between its
-// reference and its value would be rounded to few digits: it is moved to zero.
-void MoveToZero(SoftmaxPath& path) {
-  constexpr double kFar = 64;
-  // Where there are few numbers, one look saves the calls.
-  constexpr int64_t kFew = int64_t{1} << 16;
-  if (path.width == 0 || (Fused(path) && path.reference.numel() <= kFew && !IsFar(path, kFar))) return;
-  const at::Tensor top = path.reference.amax(1, /*keepdim=*/true);
-  const at::Tensor far = top.abs().ge(kFar).logical_and_(top.isfinite());
-  if (!ReadFlag(far.any())) return;
-  const at::Tensor together = (path.value.amax(1, /*keepdim=*/true) - top).abs().le(top.abs() / 2);
-  const at::Tensor shift = top.masked_fill(far.logical_and_(together).logical_not_(), 0);
+// reference and its value would be rounded to few digits: it is moved to zero. tops: f64[2, G] on the CPU, the largest
+// numbers of each row at the reference and at the value.
+void MoveToZero(const at::Tensor& tops, SoftmaxPath& path) {
+  const at::Tensor top = tops[0];
+  const at::Tensor far = top.abs().ge(kFarFromZero).logical_and_(top.isfinite());
+  const at::Tensor together = (tops[1] - top).abs().le(top.abs() / 2);
+  const at::Tensor moves = far.logical_and_(together);
+  if (!ReadFlag(moves.any())) return;
+  const at::Tensor shift = top.masked_fill(moves.logical_not(), 0).to(path.reference.options()).unsqueeze(1);
   path.reference = path.reference - shift;
   path.value = path.value - shift;
+}
+
+// Moves rows to zero and gives half the range of each row's move, f64 on the CPU; undefined where a move is not finite.
+at::Tensor LookAtRows(SoftmaxPath& path) {
+  const auto tops = [&] { return at::stack({path.reference.amax(1), path.value.amax(1)}); };
+  if (Fused(path)) {
+    // Where there are few numbers, one look saves the calls.
+    constexpr int64_t kFew = int64_t{1} << 16;
+    if (path.reference.numel() > kFew || IsFar(path, kFarFromZero)) MoveToZero(tops().to(at::kDouble), path);
+    return HalfRangesByLoop(path);
+  }
+  // One read of all that is decided by: Note [Host reads].
+  const at::Tensor move = MoveOf(path.value, path.reference);
+  const at::Tensor half_range = (move.amax(1) - move.amin(1)) / 2;
+  const at::Tensor read = ReadNumbers(at::cat({tops(), half_range.unsqueeze(0)}));
+  if (!AllFinite(read[2])) return {};
+  MoveToZero(read, path);
+  return read[2];
 }
 
 std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
@@ -405,12 +420,10 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
   path.reference = reference;
   path.error = SoftmaxPathError(reference.scalar_type());
   if (reference.numel() == 0) return path;
-  MoveToZero(path);
-  at::Tensor half_range = HalfRangesOf(path);
+  const at::Tensor half_range = LookAtRows(path);
   if (!half_range.defined()) {
     throw Unimplemented(op + " where an entry is infinite in the value or in the reference only");
   }
-  half_range = ReadNumbers(half_range);
   const NodeTable& table = TableFor(reference.scalar_type());
   path.choice = at::empty({half_range.size(0)}, at::kLong);
   path.rules.resize(table.rules.size() + 1);
