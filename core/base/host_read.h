@@ -15,22 +15,31 @@
 
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 namespace addend {
 
 // The elements as f64 on the CPU, of the same shape and contiguous; integers as far as float64 holds them.
 at::Tensor ReadNumbers(const at::Tensor& numbers);
+// The same of numbers that are `made` only where nobody knows them yet.
+at::Tensor ReadNumbers(const std::function<at::Tensor()>& made);
 // The one element of a tensor.
 double ReadNumber(const at::Tensor& number);
 inline bool ReadFlag(const at::Tensor& flag) { return ReadNumber(flag) != 0; }
 // Whether there may be true elements: on a device always, where acting as if costs less than waiting to see.
 inline bool MayHaveAny(const at::Tensor& flags) { return !flags.device().is_cpu() || ReadFlag(flags.any()); }
 inline int64_t ReadInteger(const at::Tensor& integer) { return static_cast<int64_t>(ReadNumber(integer)); }
+// Numbers that stand in tensors of one element each, of any dtypes, on one device: by one read.
+std::vector<double> ReadAll(const std::vector<at::Tensor>& numbers);
 // a.equal(b).
 bool ReadEqual(const at::Tensor& a, const at::Tensor& b);
 
 // A tensor of few numbers on the CPU, where reading them costs nothing more; others stay where they are.
 at::Tensor AtHand(const at::Tensor& tensor);
+
+// Hands the one element of a tensor to `take`: at once, or, within an item of ReadTogether(), when all items have
+// ended, so that no item stops for it.
+void ReadLater(const at::Tensor& number, std::function<void(double)> take);
 
 // Runs item(0) ... item(count - 1), in this order as often as there are numbers to be read. What an item throws ends
 // all. Nested calls run their items one after the other within the outer item.

@@ -202,7 +202,8 @@ class EagerRun {
     auto trace = std::make_shared<TracedRun>(tracer_.Finish());
     for (Probe& probe : probes) probe.after_call = static_cast<int64_t>(trace->program.calls.size()) - 1;
     if (differentiable_) RequireDifferentiable(trace->program);
-    const Linearization linearization = Linearize(trace, registry_, policy_, std::move(probes), /*everything=*/false);
+    const Linearization linearization =
+        Linearize(trace, registry_, AtPrecisionOf(*trace, policy_), std::move(probes), /*everything=*/false);
     if (differentiable_ && !linearization.stand_ins.empty()) {
       throw Unimplemented(
           "no gradient passes where an operator is not finite on the reference; detach the composition");

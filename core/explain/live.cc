@@ -226,7 +226,7 @@ class LiveTrace::Recording : public CallHandler {
     run.inputs = asked_;
     run.declared = declared_;
     run.storages = storages_of_;
-    run.policy = policy_;
+    run.policy = AtPrecisionOf(*run.trace, policy_);
     run.seconds = seconds_ + SecondsSince(start);
     return run;
   }

@@ -262,6 +262,7 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
   };
   const std::string untested = NoteOnLibTorch(RunningLibTorchVersion(), LibTorchVersion());
   add({{!untested.empty(), untested}});
+  if (trace.precision) notes.push_back(NoteOn(*trace.precision));
   add(NotesOnRules(linearization, sweep, auto_preset));
   add(NotesOnReference(trace));
   add(NotesOnSelectors(trace, linearization.policy));

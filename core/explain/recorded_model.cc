@@ -289,6 +289,7 @@ RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOp
     }
   }
   run.trace = std::make_shared<TracedRun>(tracer.Finish());
+  run.policy = AtPrecisionOf(*run.trace, std::move(run.policy));
   return run;
 }
 

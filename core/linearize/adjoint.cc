@@ -145,7 +145,7 @@ class Adjoint {
     if (!seed.defined()) return;
     const Operand& operand = linearization_.probes[p].operand;
     const auto weighed = [&](const at::Tensor& numbers) {
-      if (trace_.At(operand).largest >= 0 || (numbers.device().is_cpu() && AllFinite(numbers))) {
+      if (trace_.At(operand).IsFinite() || (numbers.device().is_cpu() && AllFinite(numbers))) {
         return ProductsOfEach(seed, numbers);
       }
       // Elements that no target asks for may be infinite.

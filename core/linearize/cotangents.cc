@@ -41,8 +41,18 @@ void Cotangents::Add(const Operand& operand, const at::Tensor& given) {
     rows_.AddWhole(operand, given);
     return;
   }
+  const at::Tensor own = Flipped(InDtype(given, RowDtype(operand.dtype)), operand);
+  const StorageInfo& storage = StorageOf(operand);
+  const bool same_dtype = at::isComplexType(storage.dtype) == at::isComplexType(operand.dtype);
+  if (!rows_.Has(operand.storage) && same_dtype && own.numel() == rows_.count() * storage.numel &&
+      !MayOverlap(operand.geometry.sizes, operand.geometry.strides)) {
+    // The view has every element of its storage in another order.
+    rows_.PutEmpty(operand);
+    ViewOfPlain(operand).copy_(own);
+    return;
+  }
   rows_.Own(operand);
-  AddInto(operand, Flipped(InDtype(given, RowDtype(operand.dtype)), operand));
+  AddInto(operand, own);
 }
 
 at::Tensor Cotangents::Take(const Call& call, const Operand& output) {

@@ -121,7 +121,8 @@ ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64
     components.push_back(result.components);
     terms.push_back(result.terms);
   }
-  return {at::cat(components, 0), at::cat(terms, 0)};
+  const at::Tensor all = at::cat(components, 0);
+  return {all, at::cat(terms, 0).to(all.device())};
 }
 
 // Targets that come back at once. Throws InvalidArgument where the sum, leftover and move do not fit.

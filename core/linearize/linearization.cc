@@ -75,6 +75,7 @@ EarlyNodes ReplaceBrokenReferences(References& references, const Choices& choice
     if (!early.look.early) continue;
     if (!early.node.stand_in && !early.look.by_path) continue;
     Replace(call, early.stand_ins, references);
+    TakeTerms(early.node);
     nodes.emplace(static_cast<int64_t>(c), std::move(early.node));
   }
   return nodes;
@@ -124,6 +125,7 @@ EarlyNodes AnchorAtResiduals(References& references, const Choices& choices, con
     references.Follow(call, choices.rules[c]);
     std::vector<at::Tensor> stand_ins;
     Node node = MakeNode(*references.trace(), static_cast<int64_t>(c), choices, &stand_ins);
+    TakeTerms(node);
     Replace(call, stand_ins, references);
     if (node.keeps_bracket && !node.starts) AbsorbBracket(call, node, references);
     nodes.emplace(static_cast<int64_t>(c), std::move(node));
@@ -154,6 +156,7 @@ std::vector<Made> MakeTogether(const TracedRun& trace, const Choices& choices, c
     all[c] = Made();
     try {
       all[c].node = MakeNode(trace, index, choices, nullptr, is_finite[c]);
+      TakeTerms(*all[c].node);
     } catch (const Error&) {
       all[c].error = std::current_exception();
     }
@@ -186,6 +189,7 @@ std::vector<Node> MakeNodes(const TracedRun& trace, const Choices& choices, cons
       nodes.push_back(kept.at(c));
     } else {
       nodes.push_back(MakeNode(trace, c, choices, nullptr, is_finite[c]));
+      TakeTerms(nodes.back());
     }
     needed.Add(nodes.back());
   }

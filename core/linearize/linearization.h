@@ -40,7 +40,8 @@ struct Node {
   // The bound of the bracket relative to the output's largest value, where the policy leaves nothing over; -1: no
   // bound.
   double bracket_bound = -1;
-  double inner_terms = 0;  // as the rule says
+  double inner_terms = 0;   // as the rule says
+  at::Tensor unread_terms;  // in its place, until somebody reads it: TakeTerms()
   // Where memory is limited: values of the call that were dropped are needed after all. The node is not complete.
   bool lacks_values = false;
   bool stand_in = false;  // the recorded reference of the output was not finite; see references.h

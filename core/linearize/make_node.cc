@@ -53,6 +53,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
       const RuleOutput ends = EndsOf(trace, operand, call.op.computed_in());
       own.value = ends.value;
       own.reference = ends.reference;
+      own.finite = trace.At(operand).IsFinite();
     } else {
       own.value = own.reference = Widen(trace.Value(operand), call.op.computed_in());
     }
@@ -371,6 +372,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   node.map = std::move(built.map);
   node.joint = std::move(built.joint);
   node.inner_terms = built.inner_terms;
+  node.unread_terms = built.unread_terms;
   if (rule != nullptr && node.map && !node.joint) LoseSwamped(trace, call, described, *rule, node);
   WidenRows(call, node);
   // A sweep reads what a bracket is made of.
@@ -378,6 +380,13 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();
   if (stand_ins != nullptr) *stand_ins = std::move(replaced);
   return node;
+}
+
+void TakeTerms(Node& node) {
+  const at::Tensor unread = std::move(node.unread_terms);
+  node.unread_terms = at::Tensor();
+  if (!unread.defined()) return;
+  ReadLater(unread, [&node](double terms) { node.inner_terms = std::isfinite(terms) ? terms : 0; });
 }
 
 ValuesRead ValuesReadBy(const Rule* rule, const Call& call) {

@@ -41,9 +41,14 @@ bool CarriesAny(const Operands& operands) {
 // The node of a call, of which an operand carries rows or rows begin in its output. `stand_ins`, where it is given: by
 // output, the references that stand in for those that were not finite; see Note [Stand-ins] in references.h. `finite`:
 // the references of all outputs are known to be. Values that it is not made of may have been dropped; the node says if
-// they are needed after all. Throws Error with the operator's position if a rule cannot cover the call.
+// they are needed after all. TakeTerms() remains to be called. Throws Error with the operator's position if a rule
+// cannot cover the call.
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr,
               bool finite = false);
+
+// Reads a node's inner terms where that was left to the caller; see ReadLater() in core/base/host_read.h. The node
+// stays where it is until then.
+void TakeTerms(Node& node);
 
 // The values that the node of a call is made of, as far as the rule tells; all of them without a rule.
 ValuesRead ValuesReadBy(const Rule* rule, const Call& call);

@@ -261,7 +261,9 @@ std::unique_ptr<RepeatedRun::Memory> RepeatedRun::NewMemory() const {
     if (kept == nullptr) continue;
     Kept& own = memory->trace->storages[slot.storage][slot.kept];
     own.Forget();
-    own.reference_is_finite = kept->reference_is_finite && !slot.reference_varies;
+    if (slot.reference_varies) continue;
+    own.reference_is_finite = kept->reference_is_finite;
+    own.largest_reference = kept->largest_reference;
   }
   return memory;
 }

@@ -1,6 +1,7 @@
 #include "core/linearize/row_table.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <utility>
@@ -43,6 +44,10 @@ void RowTable::Own(const Operand& operand) {
     entry.rows = entry.rows.clone(at::MemoryFormat::Contiguous);
   }
   entry.owner = std::make_shared<char>();
+}
+
+void RowTable::PutEmpty(const Operand& operand) {
+  PutFlat(operand.storage, at::empty({count_, StorageOf(operand).numel}, Options(operand)));
 }
 
 void RowTable::Put(const Operand& operand, const at::Tensor& rows) {

@@ -37,6 +37,8 @@ class RowTable {
   at::Tensor View(const Operand& operand);
   // Makes rows that no other storage has, which may be written through View. Call it before each write.
   void Own(const Operand& operand);
+  // Gives the storage rows of its own, which are to be written before anybody reads them.
+  void PutEmpty(const Operand& operand);
   // Replaces the rows of an operand's storage by `rows` [R, *S]; what the operand does not cover becomes zero. The
   // table's rows may share memory with `rows`: see NoteSharing.
   void Put(const Operand& operand, const at::Tensor& rows);

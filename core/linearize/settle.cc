@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <vector>
@@ -245,30 +246,31 @@ bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
          (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
 }
 
-// The largest magnitude, f64[]; NaN if there is one.
-at::Tensor MaxAbs(const at::Tensor& tensor) { return tensor.abs().amax().to(at::kDouble); }
-// The largest finite one of real magnitudes, f64[].
-at::Tensor MaxFinite(const at::Tensor& sizes) { return sizes.nan_to_num(0.0, 0.0, 0.0).amax().to(at::kDouble); }
+// The largest magnitude, one element; NaN if there is one.
+at::Tensor MaxAbs(const at::Tensor& tensor) {
+  return at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity());
+}
+// The largest finite one of real magnitudes.
+at::Tensor MaxFinite(const at::Tensor& sizes) { return sizes.nan_to_num(0.0, 0.0, 0.0).amax(); }
 
 }  // namespace
 
-at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
-                        const SettleOptions& options, at::Tensor* sum) {
+UnreadSettled SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                           const SettleOptions& options, at::Tensor* sum) {
+  UnreadSettled all;
+  auto& [error, largest, largest_reference, left, bracket, passed, mass] = all;
+  if (value.numel() == 0) return all;
   const int64_t numc = rows.size(0) - 2;
-  const at::Tensor zero = at::zeros({}, value.options().dtype(at::kDouble));
-  if (value.numel() == 0) return zero.expand({7});
-  const at::Tensor infinite = at::isfinite(value).logical_not_();
-  at::Tensor bracket = zero;
-  at::Tensor passed = zero;
-  at::Tensor error = zero;
-  at::Tensor left = zero;
-  at::Tensor mass = zero;
+  const bool finite = options.value >= 0 && options.reference >= 0;
+  const at::Tensor infinite = finite ? at::Tensor() : at::isfinite(value).logical_not_();
+  const auto counted = [&](const at::Tensor& numbers) { return finite ? numbers : numbers.masked_fill(infinite, 0); };
   at::Tensor leftover = Select(rows, 0, numc);
   if (options.find_bracket) {
     at::Tensor move = Select(rows, 0, numc + 1);
-    const at::Tensor difference = (value - reference).masked_fill_(value.eq(reference).logical_or_(infinite), 0);
-    const at::Tensor missing = (difference - move).masked_fill_(infinite, 0);
-    passed = MaxAbs(move.masked_fill(infinite, 0));
+    at::Tensor difference = value - reference;
+    if (!finite) difference = difference.masked_fill_(value.eq(reference).logical_or_(infinite), 0);
+    const at::Tensor missing = counted(difference - move);
+    passed = MaxAbs(counted(move));
     bracket = MaxAbs(missing);
     move.copy_(difference);
     if (options.keep_bracket) leftover.add_(missing);
@@ -276,19 +278,21 @@ at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Ten
   if (options.judge) {
     const at::Tensor added = sum != nullptr && sum->defined() ? *sum : at::sum(rows.narrow(0, 0, numc + 1), {0});
     if (sum != nullptr) *sum = added;
-    error = MaxAbs((added + reference - value).masked_fill_(infinite, 0));
+    error = MaxAbs(counted(added + reference - value));
     left = MaxAbs(leftover);
     if (options.mass) {
       const at::Tensor sizes = at::linalg_vector_norm(rows.narrow(0, 0, numc + 1), 1, {0});
       mass = MaxFinite(sizes + reference.abs());
     }
   }
-  const at::Tensor largest = MaxAbs(value.masked_fill(infinite, 0));
-  const at::Tensor largest_reference = MaxFinite(reference.abs());
-  return at::stack({error, largest, largest_reference, left, bracket, passed, mass});
+  if (!finite) {
+    largest = MaxAbs(counted(value));
+    largest_reference = MaxFinite(reference.abs());
+  }
+  return all;
 }
 
-Settled SettledOf(const double* numbers) {
+Settled SettledOf(const std::array<double, 7>& numbers) {
   Settled all;
   all.error = numbers[0];
   all.value = numbers[1];
@@ -302,8 +306,17 @@ Settled SettledOf(const double* numbers) {
 
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum) {
-  const at::Tensor read = SettleUnread(rows, value, reference, options, sum).detach().cpu().contiguous();
-  return SettledOf(read.data_ptr<double>());
+  const UnreadSettled unread = SettleUnread(rows, value, reference, options, sum);
+  std::vector<at::Tensor> defined;
+  std::copy_if(unread.begin(), unread.end(), std::back_inserter(defined),
+               [](const at::Tensor& t) { return t.defined(); });
+  const std::vector<double> read = ReadAll(defined);
+  auto next = read.begin();
+  std::array<double, 7> numbers = {0, std::max(options.value, 0.0), std::max(options.reference, 0.0)};
+  for (size_t k = 0; k < unread.size(); ++k) {
+    if (unread[k].defined()) numbers[k] = *next++;
+  }
+  return SettledOf(numbers);
 }
 
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough) {

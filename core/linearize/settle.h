@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -28,6 +29,9 @@ struct SettleOptions {
   bool keep_bracket = false;  // the bracket is added to the leftover row
   bool judge = true;          // error and leftover are found
   bool mass = false;          // so is the mass; by SettleUnread() only
+  // The largest magnitudes of value and reference where both are known to be finite; negative: not known.
+  double value = -1;
+  double reference = -1;
 };
 
 // Settles the rows of one tensor. `rows`: [numc + 2, *S]: components, leftover, move; `value` and `reference`: [*S] of
@@ -35,10 +39,13 @@ struct SettleOptions {
 // judged. One pass over contiguous rows on the CPU; LibTorch operators elsewhere.
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum);
-// The same without waiting for the device: f64[7] on it, from which SettledOf makes what Settle returns.
-at::Tensor SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
-                        const SettleOptions& options, at::Tensor* sum);
-Settled SettledOf(const double* numbers);
+// The same without waiting for a device: numbers on it, each of one element, in the order of the fields of Settled;
+// undefined ones are zero or, as SettleOptions tells, known.
+using UnreadSettled = std::array<at::Tensor, 7>;
+UnreadSettled SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                           const SettleOptions& options, at::Tensor* sum);
+// Of those numbers, when they are read.
+Settled SettledOf(const std::array<double, 7>& numbers);
 // Settles the rows by LibTorch operators, on every device; the fused loop is tested against this function.
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum);

@@ -119,6 +119,7 @@ Stretches::Made Stretches::Make(int64_t c) const {
     const EarlyNode look = LookEarly(*trace_, c, choices_, live_[c]);
     std::vector<at::Tensor> stand_ins;
     made.node = MakeNode(*trace_, c, choices_, look.early ? &stand_ins : nullptr, !look.early && look.finite);
+    TakeTerms(*made.node);
     if (look.early && made.node->stand_in) throw NeedsWholeRun();
   } catch (const Error&) {
     // Nobody may need it.

@@ -1,13 +1,15 @@
 #include "core/linearize/sweep.h"
 
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/host_read.h"
 #include "core/linearize/forward_step.h"
 #include "core/linearize/part.h"
 #include "core/linearize/recovery_check.h"
@@ -36,7 +38,8 @@ struct LateCheck {
   size_t output;
   bool whole;
   double tolerance;
-  at::Tensor numbers;  // see SettleUnread
+  UnreadSettled unread;
+  std::array<double, 7> numbers;  // what is known of it
 };
 
 // Sends the rows of all inputs through the nodes, in their order: a step, the check, what is dropped.
@@ -112,8 +115,21 @@ class Sweep {
       const bool whole = CoversWhole(output, trace_.program.storages[output.storage]);
       at::Tensor* sum = whole ? &rows_.SumOf(output.storage) : nullptr;
       if (kind_.judges_late) {
-        const at::Tensor numbers = SettleUnread(rows, value, reference, options, sum);
-        if (options.judge) late_.push_back({n, k, whole, check_.ToleranceOf(node, k), numbers});
+        const Kept& kept = trace_.At(output);
+        if (whole && kept.IsFinite() && value.scalar_type() == kept.value.scalar_type()) {
+          options.value = kept.largest_value;
+          options.reference = kept.largest_reference;
+        } else {
+          options.value = options.reference = -1;
+        }
+        UnreadSettled unread = SettleUnread(rows, value, reference, options, sum);
+        if (!options.judge) continue;
+        late_.push_back({n,
+                         k,
+                         whole,
+                         check_.ToleranceOf(node, k),
+                         std::move(unread),
+                         {0, std::max(options.value, 0.0), std::max(options.reference, 0.0)}});
         continue;
       }
       const Settled settled = Settle(rows, value, reference, options, sum);
@@ -136,19 +152,25 @@ class Sweep {
   // Reads the numbers of all checks, in the order of the operators.
   void JudgeLate() {
     if (late_checks_.empty()) return;
-    std::vector<at::Tensor> all;
-    for (const LateCheck& late : late_) all.push_back(late.numbers);
-    const at::Tensor read = all.empty() ? at::Tensor() : at::stack(all).cpu();
-    const double* numbers = all.empty() ? nullptr : read.data_ptr<double>();
+    std::vector<at::Tensor> unread;
+    std::vector<double*> places;
+    for (LateCheck& late : late_) {
+      for (size_t k = 0; k < late.unread.size(); ++k) {
+        if (!late.unread[k].defined()) continue;
+        unread.push_back(std::move(late.unread[k]));
+        places.push_back(&late.numbers[k]);
+      }
+    }
+    const std::vector<double> read = ReadAll(unread);
+    for (size_t k = 0; k < read.size(); ++k) *places[k] = read[k];
     auto late = late_.begin();
     for (OperatorCheck& check : late_checks_) {
       for (; late != late_.end() && linearization_.nodes[late->node].call <= check.call; ++late) {
         const Node& node = linearization_.nodes[late->node];
-        if (!check_.JudgeByNumbers(node, late->output, SettledOf(numbers), late->tolerance, late->whole, check)) {
+        if (!check_.JudgeByNumbers(node, late->output, SettledOf(late->numbers), late->tolerance, late->whole, check)) {
           undecided_ = true;
           return;
         }
-        numbers += read.size(1);
       }
       check_.Finish(check);
     }

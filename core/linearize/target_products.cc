@@ -27,8 +27,8 @@ at::Tensor TargetProducts::Move(const Operand& operand) const { return FiniteMov
 
 at::Tensor TargetProducts::LargestTerms(const at::Tensor& cotangents, const Operand& operand, double least) const {
   const at::Tensor sizes = MagnitudeOfEach(OfLeftover(cotangents));
-  const double known = trace_.At(operand).largest;
-  if (known >= 0) return sizes * std::max(known, least);
+  const Kept& kept = trace_.At(operand);
+  if (kept.IsFinite()) return sizes * std::max({kept.largest_value, kept.largest_reference, least});
   const at::Tensor value = Value(operand);
   const at::Tensor reference = Reference(operand);
   if (value.device().is_cpu()) {
@@ -40,21 +40,30 @@ at::Tensor TargetProducts::LargestTerms(const at::Tensor& cotangents, const Oper
 }
 
 at::Tensor TargetProducts::OfMove(const at::Tensor& cotangents, const Operand& operand) const {
-  return ProductsWithMove(OfLeftover(cotangents), Value(operand), Reference(operand));
+  const at::Tensor value = Value(operand);
+  if (!value.device().is_cpu() && trace_.At(operand).IsFinite()) {
+    return SumOfEach(RealProduct(OfLeftover(cotangents), value - Reference(operand)));
+  }
+  return ProductsWithMove(OfLeftover(cotangents), value, Reference(operand));
 }
 
 at::Tensor TargetProducts::OfOutputs(const Node& node, const Rows& behind) const {
-  at::Tensor sum = Zeros();
+  at::Tensor sum;
   for (size_t k = 0; k < behind.size(); ++k) {
-    if (behind[k].defined()) sum += OfMove(behind[k], CallOf(node).outputs[k]);
+    if (!behind[k].defined()) continue;
+    const at::Tensor own = OfMove(behind[k], CallOf(node).outputs[k]);
+    sum = sum.defined() ? sum + own : own;
   }
-  return sum;
+  return sum.defined() ? sum : Zeros();
 }
 
 at::Tensor TargetProducts::OfInputs(const Node& node, const Rows& back) const {
-  at::Tensor sum = Zeros();
-  for (size_t j = 0; j < back.size(); ++j) sum += OfMove(back[j], CallOf(node).operands[node.inputs[j]]);
-  return sum;
+  at::Tensor sum;
+  for (size_t j = 0; j < back.size(); ++j) {
+    const at::Tensor own = OfMove(back[j], CallOf(node).operands[node.inputs[j]]);
+    sum = sum.defined() ? sum + own : own;
+  }
+  return sum.defined() ? sum : Zeros();
 }
 
 }  // namespace addend

@@ -146,6 +146,7 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   CallAtHand own = {role, call};
   own.arguments = recorder_.Place(*stack, call);
   call.draws = role.traits.Draws(call.arguments);
+  NotePrecision(role, call);
   if (role.rewrite != nullptr && call.Traced()) {
     std::vector<c10::IValue> results = RunRewrite(own);
     if (!results.empty()) {
@@ -199,6 +200,19 @@ std::vector<c10::IValue> Tracer::RunRewrite(CallAtHand& own) {
                   own.call.position);
     }
   });
+}
+
+// Of several precisions the lowest is told.
+void Tracer::NotePrecision(const Role& role, const Call& call) {
+  const Products products = role.rewrite != nullptr ? role.rewrite->products
+                            : role.rule != nullptr  ? role.rule->products
+                                                    : Products::kNone;
+  if (products == Products::kNone || !ReadsRows(call)) return;
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0) continue;
+    const auto found = PrecisionOf(products, states_.Info(operand.storage).device, operand.dtype);
+    if (found) trace_.precision = std::max(trace_.precision.value_or(*found), *found);
+  }
 }
 
 void Tracer::RunWhole(CallAtHand& own, Stack* stack) {

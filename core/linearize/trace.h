@@ -102,6 +102,7 @@ class Tracer : public CallHandler {
   bool IsTakenApart(const Operator& op, const Role& role, const Stack& stack);
   void RunExpanded(const Operator& op, Stack* stack, bool counts);
   std::vector<c10::IValue> RunRewrite(CallAtHand& own);
+  void NotePrecision(const Role& role, const Call& call);
   void RunWhole(CallAtHand& own, Stack* stack);
   void BeforeRun(CallAtHand& own);
   void AfterRun(CallAtHand& own);

@@ -1,14 +1,12 @@
 #include "core/linearize/traced_run.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
@@ -53,15 +51,19 @@ void Kept::Drop(bool whole) {
 
 void Kept::Forget() {
   reference_is_finite = value_is_finite = false;
-  largest = -1;
+  largest_value = largest_reference = -1;
 }
 
 void LookAtNumbers(TracedRun& trace) {
   if (!trace.HostWaits()) return;
-  // By dtype, since only numbers of one dtype stand in one tensor.
-  std::map<at::ScalarType, std::pair<std::vector<Kept*>, std::vector<at::Tensor>>> all;
-  const auto largest = [](const at::Tensor& tensor) {
-    return at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity());
+  std::vector<at::Tensor> numbers;
+  std::vector<std::function<void(double)>> take;
+  const auto look = [&](const at::Tensor& tensor, double* largest, bool* finite) {
+    numbers.push_back(at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity()));
+    take.push_back([=](double found) {
+      *finite = std::isfinite(found);
+      *largest = *finite ? found : -1;
+    });
   };
   for (std::vector<Kept>& versions : trace.storages) {
     for (Kept& kept : versions) {
@@ -69,25 +71,17 @@ void LookAtNumbers(TracedRun& trace) {
       // Numbers on the CPU are looked at where they are asked for; those without a reference have no rows.
       if (!value.defined() || !kept.reference.defined() || value.numel() == 0 || value.device().is_cpu()) continue;
       if (!value.is_floating_point() && !value.is_complex()) continue;
-      auto& [of, found] = all[value.scalar_type()];
-      of.push_back(&kept);
-      found.push_back(largest(value));
-      found.push_back(largest(kept.reference));
+      look(value, &kept.largest_value, &kept.value_is_finite);
+      if (kept.largest_reference < 0) look(kept.reference, &kept.largest_reference, &kept.reference_is_finite);
     }
   }
-  std::vector<at::Tensor> numbers;
-  for (const auto& [dtype, own] : all) numbers.push_back(at::stack(own.second).to(at::kDouble));
-  if (numbers.empty()) return;
-  const at::Tensor read = ReadNumbers(numbers.size() == 1 ? numbers[0] : at::cat(numbers));
-  const double* number = read.data_ptr<double>();
-  for (const auto& [dtype, own] : all) {
-    for (Kept* kept : own.first) {
-      kept->value_is_finite = std::isfinite(number[0]);
-      kept->reference_is_finite = std::isfinite(number[1]);
-      if (kept->value_is_finite && kept->reference_is_finite) kept->largest = std::max(number[0], number[1]);
-      number += 2;
-    }
-  }
+  const std::vector<double> found = ReadAll(numbers);
+  for (size_t k = 0; k < found.size(); ++k) take[k](found[k]);
+}
+
+Policy AtPrecisionOf(const TracedRun& trace, Policy policy) {
+  if (trace.precision && !policy.tolerance) policy.tolerance = ToleranceIn(*trace.precision);
+  return policy;
 }
 
 const Kept& TracedRun::At(const Operand& operand) const {

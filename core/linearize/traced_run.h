@@ -8,7 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/policy.h"
 #include "core/program/traced_calls.h"
+#include "core/rules/precision.h"
 
 namespace addend {
 
@@ -18,6 +20,8 @@ struct Kept {
   void Drop(bool whole);
   // Forgets what was seen of value and reference, which are others now.
   void Forget();
+  // Whether both were seen to be finite.
+  bool IsFinite() const { return largest_value >= 0 && largest_reference >= 0; }
 
   int version = 0;
   // The call that makes it again, where it may be dropped; -1: it is kept for good. See Note [Stretches].
@@ -28,8 +32,9 @@ struct Kept {
   // Seen to be finite: while it was in the cache, or, on a device, by LookAtNumbers(). False: not looked at.
   bool reference_is_finite = false;
   bool value_is_finite = false;  // also of a version that was dropped
-  // The largest magnitude of value and reference, where both were seen to be finite; negative: not looked at.
-  double largest = -1;
+  // The largest magnitudes of value and reference, where both were seen to be finite; negative: not looked at.
+  double largest_value = -1;
+  double largest_reference = -1;
   // Of a version that was dropped: what it has to be when it is made again; 0: not known.
   uint64_t fingerprint = 0;
 };
@@ -87,6 +92,8 @@ struct TracedRun {
   // the value's or the baseline's, says Policy::conditions.
   std::vector<Condition> conditions;
   bool baseline_conditions = false;
+  // What some call multiplies float32 in, as settings say; see Note [Reduced precision].
+  std::optional<ReducedPrecision> precision;
   // Calls that handed a number computed from decomposed tensors or ids to the program around them (item(), if).
   std::vector<Condition> guards;
 
@@ -113,8 +120,12 @@ struct TracedRun {
   bool ValueIsFinite(const Operand& operand) const;
 };
 
-// Where the host waits: looks at values and references of all that has rows, by one read. See Note [Host reads].
+// Where the host waits: looks at values and references of all that has rows, by one read; not at references that were
+// seen to be finite. See Note [Host reads].
 void LookAtNumbers(TracedRun& trace);
+
+// A policy for a run, with the tolerance that its precision asks for if the user chose none.
+Policy AtPrecisionOf(const TracedRun& trace, Policy policy);
 
 // The version of a storage that an operand is.
 Kept& KeptOf(TracedRun& trace, const Operand& operand);

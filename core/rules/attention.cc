@@ -52,7 +52,7 @@ PathAlongDim MakePath(const RuleCall& call, int64_t dim) {
     const at::Tensor last = rank == 0 ? t : t.movedim(own, -1);
     return last.reshape({width == 0 ? 0 : t.numel() / width, width}).to(DtypeOf(call)).contiguous();
   };
-  return {MakeSoftmaxPath(call.name, flat(input.value), flat(input.reference)), own};
+  return {MakeSoftmaxPath(call.name, flat(input.value), flat(input.reference), input.finite), own};
 }
 
 // Brings rows [R, *sizes] to [R, G, T] and back.

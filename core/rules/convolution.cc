@@ -206,12 +206,12 @@ void RegisterConvolution(Registry& registry) {
   for (const char* name :
        {"aten::convolution", "aten::_convolution", "aten::mkldnn_convolution", "aten::_slow_conv2d_forward",
         "aten::slow_conv3d_forward", "aten::slow_conv_dilated2d", "aten::slow_conv_dilated3d"}) {
-    registry.Register(Rule{name, Kind::kAffine, General}.Multiplies());
+    registry.Register(Rule{name, Kind::kAffine, General}.Multiplies().By(Products::kConvolution));
   }
   for (const char* name : {"aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"}) {
-    registry.Register({name, Kind::kAffine, Transposed});
+    registry.Register(Rule{name, Kind::kAffine, Transposed}.By(Products::kConvolution));
   }
-  registry.Register({"aten::conv_tbc", Kind::kAffine, TimeBatchChannels});
+  registry.Register(Rule{"aten::conv_tbc", Kind::kAffine, TimeBatchChannels}.By(Products::kMatmul));
 }
 
 }  // namespace addend

@@ -275,6 +275,7 @@ Rewrite FusedAttention(const char* name, RewriteFunction steps, BesideAttention 
   const bool weights = beside == BesideAttention::kWeights;
   if (weights) rule.second_mark = kFreezeAttention;
   rewrite.fused = FusedRule{std::move(rule), weights ? CoversWithWeights : Covers};
+  rewrite.products = Products::kMatmul;
   return rewrite;
 }
 

@@ -328,12 +328,16 @@ void RegisterLinear(Registry& registry) {
   registry.Register(
       Rule{"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, "input", "weight", true, "bias"); }}
           .Multiplies()
+          .By(Products::kMatmul)
           .CoversComplex());
   // Each of these names its factors otherwise.
   const auto product = [](const RuleCall& c) { return Product(c, c.NameOf(0), c.NameOf(1), false); };
   for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv"}) {
-    registry.Register(
-        Rule{name, Kind::kBilinear, product}.Multiplies().InAttention(AttentionStep::kProduct).CoversComplex());
+    registry.Register(Rule{name, Kind::kBilinear, product}
+                          .Multiplies()
+                          .By(Products::kMatmul)
+                          .InAttention(AttentionStep::kProduct)
+                          .CoversComplex());
   }
   // Not complex: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
   for (const char* name : {"aten::dot", "aten::vdot"}) registry.Register({name, Kind::kBilinear, product});
@@ -342,14 +346,14 @@ void RegisterLinear(Registry& registry) {
   };
   const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double("beta", 1); };
   for (const char* name : {"aten::addmm", "aten::baddbmm"}) {
-    registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).Multiplies().CoversComplex());
+    registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).Multiplies().By(Products::kMatmul).CoversComplex());
   }
-  registry.Register(Rule{"aten::addmv", Kind::kAffine, sum}.CoversComplex());
+  registry.Register(Rule{"aten::addmv", Kind::kAffine, sum}.By(Products::kMatmul).CoversComplex());
   registry.Register(Rewrite{"aten::tensordot", ContractedProduct});
   registry.Register(Rewrite{"aten::_grouped_mm", GroupedProduct});
   registry.Register(Rewrite{"transformers::grouped_mm_fallback", GroupedProduct});
   registry.Register(Rewrite{"aten::_weight_int8pack_mm", ProductWithIntegers});
-  registry.Register({"aten::addbmm", Kind::kAffine, SumOfProducts});
+  registry.Register(Rule{"aten::addbmm", Kind::kAffine, SumOfProducts}.By(Products::kMatmul));
   registry.Register({"aten::addr", Kind::kAffine, AddOuter});
   registry.Register({"aten::linalg_cross", Kind::kBilinear, Cross});
   registry.Register({"aten::trace", Kind::kLinear, Trace});

@@ -12,6 +12,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sqrt.h>
@@ -23,12 +25,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/host_read.h"
 #include "core/rules/families.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
@@ -42,7 +46,7 @@ struct Normalizer {
   at::Tensor inverse;  // [groups, 1]
   at::Tensor bend;     // [groups, 1], undefined where frozen
   at::Tensor weight;   // [size] or undefined
-  double terms = 0;    // see InnerTerms, without the scale
+  double terms = 0;    // see SetInnerTerms(), without the scale
   at::Tensor unread;   // the same where nobody read it yet, a number
 };
 
@@ -94,30 +98,40 @@ bool FillOnCpu(const RuleOperand& input, int64_t size, double eps, Sharing shari
   return true;
 }
 
+// The largest magnitude along a dimension, which stays; NaN and infinity count.
+at::Tensor LargestOf(const at::Tensor& tensor, int64_t dim) {
+  return at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity(), {dim}, /*keepdim=*/true);
+}
+
 Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sharing sharing,
                           const at::Tensor& weight) {
-  const auto centred = [&](const at::Tensor& t) {
+  // Off the mean, and 1/std. LibTorch's own kernel finds the two numbers of each group at once.
+  const auto ends_of = [&](const at::Tensor& t) -> std::pair<at::Tensor, at::Tensor> {
     const at::Tensor flat = t.reshape({-1, size});
-    return flat - flat.mean(-1, /*keepdim=*/true);
+    if (size > 0 && !IsFollowed(flat)) {
+      const auto [normalized, mean, inverse] = at::native_layer_norm(flat.contiguous(), {size}, {}, {}, eps);
+      return {flat - mean, inverse};
+    }
+    const at::Tensor centred = flat - flat.mean(-1, /*keepdim=*/true);
+    return {centred, at::rsqrt(centred.square().mean(-1, true) + eps)};
   };
-  const auto inverse_std = [&](const at::Tensor& c) { return at::rsqrt(c.square().mean(-1, true) + eps); };
   Normalizer n;
   n.weight = weight.defined() ? weight.reshape({-1}).contiguous() : weight;
   if (FillOnCpu(input, size, eps, sharing, &n)) return n;
-  const at::Tensor x = centred(input.value);
-  const at::Tensor rx = inverse_std(x);
-  const auto largest = [&](const at::Tensor& t) { return t.reshape({-1, size}).abs().amax(1, true); };
+  const auto [x, rx] = ends_of(input.value);
+  const auto largest = [&](const at::Tensor& t) { return LargestOf(t.reshape({-1, size}), 1); };
   const auto at_most = [&](const at::Tensor& terms) { n.unread = terms.max().to(at::kDouble); };
   n.inverse = rx;
   if (sharing == Sharing::kFrozen) return n;
-  const at::Tensor b = centred(input.reference);
-  const at::Tensor rb = inverse_std(b);
+  const auto [b, rb] = ends_of(input.reference);
   n.middle = ((x + b) / 2).contiguous();
-  n.bend = (-2 * rx.square() * rb.square() / (rx + rb)).contiguous();
-  const at::Tensor both = largest(input.value) + largest(input.reference);
+  const at::Tensor product = rx * rb;
+  n.bend = (-2 * product * product / (rx + rb)).contiguous();
+  const at::Tensor at_start = largest(input.reference);
+  const at::Tensor both = largest(input.value) + at_start;
   if (sharing == Sharing::kContentFirst) {
     n.met = b.contiguous();
-    if (both.numel() > 0) at_most(both * rx + largest(input.reference) * rb);
+    if (both.numel() > 0) at_most(both * rx + at_start * rb);
   } else {
     n.met = n.middle;
     n.inverse = ((rx + rb) / 2).contiguous();
@@ -127,18 +141,15 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
 }
 
 // What is cancelled where means are taken off: it is as large as the input over the deviation, however little is left.
-double InnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale) {
-  if (input.value.numel() == 0) return 0;
-  double terms = n.terms;
+void SetInnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale, RuleResult* result) {
+  if (input.value.numel() == 0) return;
   const bool scaled = scale.defined() && scale.numel() > 0;
   if (n.unread.defined()) {
-    at::Tensor all = n.unread;
-    if (scaled) all = all * scale.detach().abs().max().to(at::kDouble);
-    terms = ReadNumber(all);
-  } else if (scaled) {
-    terms *= LargestMagnitude(scale);
+    result->unread_terms = scaled ? n.unread * LargestOf(scale.detach().reshape({-1}), 0) : n.unread;
+    return;
   }
-  return std::isfinite(terms) ? terms : 0;
+  const double terms = n.terms * (scaled ? LargestMagnitude(scale) : 1);
+  result->inner_terms = std::isfinite(terms) ? terms : 0;
 }
 
 template <typename T>
@@ -214,7 +225,7 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
   const Normalizer n = MakeNormalizer(call.Require("input"), size, eps, sharing, weight);
   RuleResult result = LinearByGroups(call, n, size, scale);
   result.exact = sharing != Sharing::kFrozen;
-  if (result.exact) result.inner_terms = InnerTerms(n, call.Require("input"), weight.defined() ? weight : scale);
+  if (result.exact) SetInnerTerms(n, call.Require("input"), weight.defined() ? weight : scale, &result);
   return result;
 }
 
@@ -383,7 +394,7 @@ RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double 
   result.exact = sharing != Sharing::kFrozen;
   if (result.exact) {
     const at::Tensor largest = scale == nullptr ? at::Tensor() : scale->value.abs() + scale->reference.abs();
-    result.inner_terms = InnerTerms(map.n, grouped, largest);
+    SetInnerTerms(map.n, grouped, largest, &result);
   }
   for (size_t k = 1; k < 3 && k < call.outputs.size(); ++k) {
     const at::Tensor& own = call.outputs[k].value;
@@ -429,7 +440,7 @@ RuleResult NativeLayerNorm(const RuleCall& call) {
   result.kind = Kind::kRewrite;
   result.inputs = {call.OperandAt("input")};
   result.exact = sharing != Sharing::kFrozen;
-  if (result.exact) result.inner_terms = InnerTerms(n, call.Require("input"), n.weight);
+  if (result.exact) SetInnerTerms(n, call.Require("input"), n.weight, &result);
   result.constant = ValueOrNone(call, "bias");
   result.map = MakeMap(
       call, result.inputs,
@@ -665,7 +676,7 @@ RuleResult InstanceNorm(const RuleCall& call) {
   }
   RuleResult result = LinearByGroups(call, n, size);
   result.exact = sharing != Sharing::kFrozen && call.policy->nonlinearity == Nonlinearity::kPath;
-  if (sharing != Sharing::kFrozen) result.inner_terms = InnerTerms(n, input, scale);
+  if (sharing != Sharing::kFrozen) SetInnerTerms(n, input, scale, &result);
   return result;
 }
 

@@ -1,6 +1,8 @@
 #include "core/rules/pointwise.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
@@ -156,7 +158,7 @@ at::Tensor SecantsOnCpu(const SecantView<T>& view, const at::Tensor& like, Curve
 
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
-                       const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
+                       const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise, bool finite) {
   if (ForSecantLoops(value, reference, f_value, f_reference)) {
     const at::Tensor slope = DispatchReal(value.scalar_type(), [&](auto zero) {
       const auto view = ViewOf<decltype(zero)>(value, reference, f_value, f_reference, curve);
@@ -164,11 +166,14 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
     });
     if (slope.defined()) return slope;
   }
-  const at::Tensor move = MoveOf(value, reference);
+  const at::Tensor move = MoveOf(value, reference, finite);
   // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
   const bool needs_graph = IsFollowed(value) || IsFollowed(reference);
-  const at::Tensor slope = (f_value - f_reference) / (needs_graph ? move.masked_fill(move.eq(0), 1) : move);
-  const at::Tensor middle = reference + move / 2;
+  const at::Tensor rise = f_value - f_reference;
+  const at::Tensor slope = rise / (needs_graph ? move.masked_fill(move.eq(0), 1) : move);
+  // On pieces of slope 1, -1 or 0 the quotient of two differences is exact, however short the move.
+  if (curve == Curve::kUnitPieces && !value.device().is_cpu()) return at::where(move.eq(0), derivative(value), slope);
+  const at::Tensor middle = at::add(reference, move, 0.5);
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
   const bool is_double = value.scalar_type() == at::kDouble || value.scalar_type() == at::kComplexDouble;
   const double limit = SmallLimit(value.scalar_type());
@@ -198,7 +203,7 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   // log1p near -1).
   const at::Tensor tangent = derivative(middle);
   const double eps = is_double ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
-  const at::Tensor missed = (f_value - f_reference - tangent * move).abs();
+  const at::Tensor missed = at::addcmul(rise, tangent, move, -1).abs();
   const bool power = curve == Curve::kPower;
   const at::Tensor conditioning = power ? (middle * tangent).abs() : value.abs() + reference.abs();
   at::Tensor good = missed.le((f_value.abs() + f_reference.abs() + conditioning) * (4 * eps)).logical_or(move.eq(0));
@@ -253,7 +258,8 @@ class Elementary {
       default:
         return SecantSlope(
             x_.value, x_.reference, output.value, output.reference, curve_,
-            [this](const at::Tensor& point) { return Derivative(point); }, /*pointwise=*/call_.operands.size() == 1);
+            [this](const at::Tensor& point) { return Derivative(point); }, /*pointwise=*/call_.operands.size() == 1,
+            x_.finite);
     }
   }
   bool AlongSecant() const {

@@ -22,10 +22,12 @@ using KnownDerivative = at::Tensor (*)(const RuleCall& call, const at::Tensor& p
 // Elementwise functions of the first argument. Without `known` autograd differentiates them, which takes longer.
 RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known = nullptr);
 // The slope alone: f(value) - f(reference) over the move. `derivative` is called with points of value's shape, or,
-// where it is the same function for each element (`pointwise`), with some of the points in one dimension.
+// where it is the same function for each element (`pointwise`), with some of the points in one dimension. `finite`:
+// value and reference are known to be.
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
-                       const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise = false);
+                       const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise = false,
+                       bool finite = false);
 
 }  // namespace addend
 

@@ -283,13 +283,17 @@ Tensors MkldnnLayer(const RewriteCall& call) {
 void RegisterRecurrent(Registry& registry) {
   const std::pair<const char*, Step> networks[] = {
       {"aten::gru", Gru}, {"aten::rnn_tanh", RnnTanh}, {"aten::rnn_relu", RnnRelu}};
+  const auto whole = [&](Rewrite network) {
+    network.products = Products::kConvolution;
+    registry.Register(std::move(network));
+  };
   for (const auto& [name, step] : networks) {
-    registry.Register(Rewrite{std::string(name) + ".input", Padded(step)});
-    registry.Register(Rewrite{std::string(name) + ".data", Packed(step)});
+    whole(Rewrite{std::string(name) + ".input", Padded(step)});
+    whole(Rewrite{std::string(name) + ".data", Packed(step)});
     registry.Register(Rewrite{std::string(name) + "_cell", Cell(step)});
   }
-  registry.Register(FusedPaddedLstm(Padded(Lstm)));
-  registry.Register(FusedPackedLstm(Packed(Lstm)));
+  whole(FusedPaddedLstm(Padded(Lstm)));
+  whole(FusedPackedLstm(Packed(Lstm)));
   registry.Register(FusedLstmCell(Cell(Lstm)));
   registry.Register(Rewrite{"aten::_thnn_fused_lstm_cell", ThnnLstmCell});
   registry.Register(Rewrite{"aten::_thnn_fused_gru_cell", ThnnGruCell});

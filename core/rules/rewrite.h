@@ -53,6 +53,7 @@ struct Rewrite {
   std::vector<int> updates = {};
   // The rule that stands in for the rewrite, if there is one.
   std::optional<FusedRule> fused = {};
+  Products products = Products::kNone;  // of the operator's own kernel; see Note [Reduced precision]
 };
 
 }  // namespace addend

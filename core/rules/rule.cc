@@ -101,9 +101,12 @@ bool RuleCall::IsNone(std::string_view argument) const {
   return CallArguments::IsNone(argument) && Find(argument) == nullptr;
 }
 
-at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].value, operands[operand].reference); }
+at::Tensor RuleCall::Move(int operand) const {
+  const RuleOperand& own = operands[operand];
+  return MoveOf(own.value, own.reference, own.finite);
+}
 
-at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
+at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference, bool finite) {
   if (ForFlatLoops(value, reference)) {
     const at::Tensor move = at::empty(value.sizes(), value.options());
     DispatchReal(value.scalar_type(), [&](auto zero) {
@@ -112,8 +115,9 @@ at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
     });
     return move;
   }
-  at::Tensor same = value.eq(reference);
   const at::Tensor move = value - reference;
+  if (finite) return move;
+  at::Tensor same = value.eq(reference);
   // x != x is NaN. On the CPU one look tells that there is none; elsewhere looking takes longer: Note [Host reads].
   if (!move.device().is_cpu() || ReadFlag(at::isnan(move.sum()))) {
     same = same.logical_or_(value.ne(value).logical_and(reference.ne(reference)));

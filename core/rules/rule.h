@@ -20,6 +20,7 @@
 
 #include "core/base/policy.h"
 #include "core/rules/call_arguments.h"
+#include "core/rules/precision.h"
 
 namespace addend {
 
@@ -74,6 +75,7 @@ struct RuleOperand {
   uint32_t content_first = 0;  // the same, of those kinds that are content_first; only where it is not frozen
   int argument = -1;           // position in the schema
   bool written = false;
+  bool finite = false;  // value and reference were seen to be; false: not looked at
 };
 
 struct RuleOutput {
@@ -114,6 +116,7 @@ struct RuleResult {
   bool exact = true;                     // the bracket is zero up to rounding and is checked, not added
   double quadrature = 0;                 // relative error that a quadrature may leave; kPath only
   double inner_terms = 0;                // magnitude of terms that the operator cancels inside: exp(x) - 1 has 1
+  at::Tensor unread_terms;               // in its place: the same on a device, a number of one element; infinite: 0
   // Set where the policy's choice is not linear in the components: used in place of the map, which is set as well and
   // says what it comes to for the move.
   JointFunction joint = nullptr;
@@ -194,7 +197,8 @@ struct Rule {
   bool made_of_sizes = false;  // the map is made of sizes and plain operands only
   bool multiplies = false;     // the map of one decomposed operand is made of the others, not of the output
   AttentionStep in_attention = AttentionStep::kNone;
-  AgainFunction again = nullptr;  // of operators that draw random numbers and can do without drawing them again
+  Products products = Products::kNone;  // see Note [Reduced precision]
+  AgainFunction again = nullptr;        // of operators that draw random numbers and can do without drawing them again
 
   // Of a call with so many decomposed operands. What a rule does not read is described to it by sizes and dtypes, and
   // is NaN.
@@ -216,12 +220,14 @@ struct Rule {
   }
   Rule&& MadeOfSizes() && { return made_of_sizes = true, std::move(*this); }
   Rule&& Multiplies() && { return multiplies = true, std::move(*this); }
+  Rule&& By(Products kernels) && { return products = kernels, std::move(*this); }
   Rule&& InAttention(AttentionStep step) && { return in_attention = step, std::move(*this); }
   Rule&& RunsAgain(AgainFunction function) && { return again = function, std::move(*this); }
 };
 
-// value - reference, zero where both are equal, also where both are the same infinity or NaN.
-at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference);
+// value - reference, zero where both are equal, also where both are the same infinity or NaN. `finite`: both are known
+// to be.
+at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference, bool finite = false);
 
 }  // namespace addend
 

@@ -1,8 +1,8 @@
 #include "core/rules/softmax_path.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/minimum.h>
@@ -69,8 +69,15 @@ struct NodeGroup {
   at::Tensor reference;  // [n, T]
   at::Tensor move;       // [n, T]
   const Quadrature* rule;
-  bool far = false;  // so long that the short form of ApplyGroup would lose digits
+  bool far;          // so long that the short form of ApplyGroup would lose digits
+  at::Tensor nodes;  // [2, nodes]: the rule's nodes, and their weights
 };
+
+at::Tensor NodesOn(const Quadrature& rule, const at::TensorOptions& options) {
+  std::vector<double> all = rule.nodes;
+  all.insert(all.end(), rule.weights.begin(), rule.weights.end());
+  return at::tensor(all, at::kDouble).view({2, -1}).to(options);
+}
 
 double EpsilonOf(const SoftmaxPath& path) {
   return path.reference.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
@@ -126,27 +133,30 @@ void MoveToZero(const at::Tensor& tops, SoftmaxPath& path) {
 }
 
 // Moves rows to zero and gives half the range of each row's move, f64 on the CPU; undefined where a move is not finite.
-at::Tensor LookAtRows(SoftmaxPath& path) {
-  const auto tops = [&] { return at::stack({path.reference.amax(1), path.value.amax(1)}); };
+at::Tensor LookAtRows(SoftmaxPath& path, bool finite) {
   if (Fused(path)) {
     // Where there are few numbers, one look saves the calls.
     constexpr int64_t kFew = int64_t{1} << 16;
-    if (path.reference.numel() > kFew || IsFar(path, kFarFromZero)) MoveToZero(tops().to(at::kDouble), path);
+    if (path.reference.numel() > kFew || IsFar(path, kFarFromZero)) {
+      MoveToZero(at::stack({path.reference.amax(1), path.value.amax(1)}).to(at::kDouble), path);
+    }
     return HalfRangesByLoop(path);
   }
   // One read of all that is decided by: Note [Host reads].
-  const at::Tensor move = MoveOf(path.value, path.reference);
-  const at::Tensor half_range = (move.amax(1) - move.amin(1)) / 2;
-  const at::Tensor read = ReadNumbers(at::cat({tops(), half_range.unsqueeze(0)}));
-  if (!AllFinite(read[2])) return {};
+  const at::Tensor read = ReadNumbers([&] {
+    const at::Tensor move = MoveOf(path.value, path.reference, finite);
+    return at::stack({path.reference.amax(1), path.value.amax(1), move.amax(1), move.amin(1)});
+  });
+  const at::Tensor half_range = (read[2] - read[3]) / 2;
+  if (!AllFinite(half_range)) return {};
   MoveToZero(read, path);
-  return read[2];
+  return half_range.contiguous();
 }
 
 std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
   std::vector<NodeGroup> groups;
   if (!path.choice.defined()) return groups;
-  const at::Tensor move = MoveOf(path.value, path.reference);
+  const at::Tensor move = path.move.defined() ? path.move : MoveOf(path.value, path.reference);
   const NodeTable& table = TableFor(path.reference.scalar_type());
   const double eps = EpsilonOf(path);
   const auto far = [&](size_t c) {
@@ -157,7 +167,8 @@ std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
     const at::Tensor index = path.choice.eq(static_cast<int64_t>(c)).nonzero().squeeze(1).to(move.device());
     const bool all = index.numel() == path.choice.numel();
     groups.push_back({all ? at::Tensor() : index, all ? path.reference : path.reference.index_select(0, index),
-                      all ? move : move.index_select(0, index), path.rules[c].get(), far(c)});
+                      all ? move : move.index_select(0, index), path.rules[c].get(), far(c),
+                      path.nodes.empty() ? NodesOn(*path.rules[c], move.options()) : path.nodes[c]});
   }
   return groups;
 }
@@ -196,8 +207,8 @@ at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
   const int64_t one_node = std::max<int64_t>(1, group.far ? width * rows.size(0) : width);
   const int64_t at_once = std::max<int64_t>(1, std::min(nodes, kMost / one_node));
   const int64_t piece = std::max<int64_t>(1, kMost / (one_node * at_once));
-  const at::Tensor all_nodes = at::tensor(group.rule->nodes, group.move.options()).view({1, -1, 1});
-  const at::Tensor all_weights = at::tensor(group.rule->weights, group.move.options()).view({1, -1, 1});
+  const at::Tensor all_nodes = group.nodes.select(0, 0).view({1, -1, 1});
+  const at::Tensor all_weights = group.nodes.select(0, 1).view({1, -1, 1});
   for (int64_t first = 0; first < n; first += piece) {
     const int64_t length = std::min(piece, n - first);
     const at::Tensor reference = group.reference.narrow(0, first, length).unsqueeze(1);
@@ -215,7 +226,7 @@ at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
       }
       // A softmax ignores shifts of a row: so nothing large cancels.
       const at::Tensor shift = along.narrow(2, 0, 1);
-      own.add_((c - shift) * weighted.sum(1, /*keepdim=*/true) - at::bmm(along - shift, weighted));
+      own.add_(at::baddbmm((c - shift) * weighted.sum(1, /*keepdim=*/true), along - shift, weighted, 1, -1));
     }
   }
   return out.transpose(0, 1);
@@ -411,16 +422,35 @@ double LongestNear(at::ScalarType dtype) {
   return dtype == at::kDouble ? LongestHalfRange(dtype) : std::min(kSingle, LongestHalfRange(dtype));
 }
 
+// What calls of LibTorch's operators take. Few rows all take the rule with the most nodes: more numbers, and fewer
+// calls.
+void PrepareForOperators(SoftmaxPath& path, bool finite) {
+  constexpr int64_t kFew = int64_t{1} << 22;
+  const auto last =
+      std::find_if(path.rules.rbegin(), path.rules.rend(), [](const auto& rule) { return rule != nullptr; });
+  if (last == path.rules.rend()) return;
+  const auto nodes = static_cast<int64_t>((*last)->nodes.size());
+  if (path.reference.numel() * nodes <= kFew) {
+    const int64_t longest = path.rules.rend() - last - 1;
+    for (int64_t c = 0; c < longest; ++c) path.rules[static_cast<size_t>(c)] = nullptr;
+    path.choice.fill_(longest);
+  }
+  path.move = MoveOf(path.value, path.reference, finite);
+  for (const auto& rule : path.rules) {
+    path.nodes.push_back(rule == nullptr ? at::Tensor() : NodesOn(*rule, path.move.options()));
+  }
+}
+
 }  // namespace
 
-SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, const at::Tensor& reference) {
+SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, const at::Tensor& reference, bool finite) {
   SoftmaxPath path;
   path.width = reference.size(1);
   path.value = value;
   path.reference = reference;
   path.error = SoftmaxPathError(reference.scalar_type());
   if (reference.numel() == 0) return path;
-  const at::Tensor half_range = LookAtRows(path);
+  const at::Tensor half_range = LookAtRows(path, finite);
   if (!half_range.defined()) {
     throw Unimplemented(op + " where an entry is infinite in the value or in the reference only");
   }
@@ -445,7 +475,10 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
     if (c < static_cast<int64_t>(table.rules.size())) path.rules[c] = table.rules[c];
   }
   if (longest > table.half_range.back()) path.rules.back() = PathNodes(longest, reference.scalar_type());
-  if (far.empty()) return path;
+  if (far.empty()) {
+    if (!Fused(path)) PrepareForOperators(path, finite);
+    return path;
+  }
   if (!TakeFar(far, value, reference, &path)) {
     throw Unimplemented(op +
                         " where scores move farther from the reference to the value than can be followed, as those do "

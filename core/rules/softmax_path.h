@@ -49,6 +49,8 @@ struct SoftmaxPath {
   at::Tensor reference;  // [G, T]
   at::Tensor choice;     // [G], int64 on the CPU: which of `rules` a row takes; undefined without rows
   std::vector<std::shared_ptr<const Quadrature>> rules;  // null where no row takes it
+  at::Tensor move;                                       // [G, T], where there are no loops; not of far rows
+  std::vector<at::Tensor> nodes;                         // by rule, where there are no loops: [2, nodes], with weights
   std::vector<FarRow> far;                               // their value and reference are zeros
   double error = 0;                                      // of the quadrature
   double far_error = 0;                                  // of far rows, beside it: what rounding leaves of their digits
@@ -56,7 +58,9 @@ struct SoftmaxPath {
 };
 
 // value, reference: [G, T]. Throws Unimplemented, in the name of `op`, where a move is infinite or too long to follow.
-SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, const at::Tensor& reference);
+// `finite`: value and reference are known to be.
+SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, const at::Tensor& reference,
+                            bool finite = false);
 // Sends rows [R, G, T] through the softmax. Every J is symmetric: this is the transpose as well, but for far rows.
 at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows, bool transposed = false);
 // The mean of p over the path, [G, T]: what log_softmax subtracts and logsumexp gives. Undefined where there are no

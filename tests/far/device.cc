@@ -360,8 +360,15 @@ const c10::DispatchKeySet& Above() {
   return keys;
 }
 
+// Whether an operator only looks at memory in another way, which no kernel is launched for.
+bool IsView(const c10::FunctionSchema& schema) {
+  return std::all_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
+    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  });
+}
+
 void Compute(const c10::OperatorHandle& op, Stack* stack) {
-  Launch();
+  if (!IsView(op.schema())) Launch();
   const c10::FunctionSchema& schema = op.schema();
   const size_t first = stack->size() - schema.arguments().size();
   Loan loan;

@@ -1,0 +1,46 @@
+#include "core/rules/precision.h"
+
+#include <ATen/Context.h>
+#include <c10/util/Exception.h>
+
+namespace addend {
+namespace {
+
+bool AllowsTf32(Products products) {
+  try {
+    const at::Context& settings = at::globalContext();
+    return products == Products::kConvolution ? settings.allowTF32CuDNN() : settings.allowTF32CuBLAS();
+  } catch (const c10::Error&) {
+    return true;  // settings of an older and a newer kind that contradict each other
+  }
+}
+
+bool AllowsBfloat16() {
+  try {
+    return at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM;
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+std::optional<ReducedPrecision> PrecisionOf(Products products, const at::Device& device, at::ScalarType dtype) {
+  if (products == Products::kNone || (dtype != at::kFloat && dtype != at::kComplexFloat)) return std::nullopt;
+  if (device.is_cuda() && AllowsTf32(products)) return ReducedPrecision::kTf32;
+  if (device.is_cpu() && products == Products::kMatmul && AllowsBfloat16()) return ReducedPrecision::kBfloat16;
+  return std::nullopt;
+}
+
+double ToleranceIn(ReducedPrecision precision) { return precision == ReducedPrecision::kTf32 ? 1e-3 : 1e-2; }
+
+const char* NoteOn(ReducedPrecision precision) {
+  return precision == ReducedPrecision::kTf32
+             ? "the model multiplies in TF32: parts agree to 1e-3 (torch.backends.cuda.matmul.allow_tf32 and "
+               "torch.backends.cudnn.allow_tf32 turn it off)"
+             : "the model may multiply in bfloat16: parts agree to 1e-2 "
+               "(torch.set_float32_matmul_precision(\"highest\") "
+               "turns it off)";
+}
+
+}  // namespace addend
