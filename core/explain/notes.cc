@@ -188,6 +188,16 @@ std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy)
   return notes;
 }
 
+// See Note [Reduced precision] in core/rules/precision.h.
+std::vector<Note> NotesOnPrecision(const TracedRun& trace) {
+  return {{trace.precision == ReducedPrecision::kTf32,
+           "the model multiplies in TF32: parts agree to 1e-3 (torch.backends.cuda.matmul.allow_tf32 and "
+           "torch.backends.cudnn.allow_tf32 turn it off)"},
+          {trace.precision == ReducedPrecision::kBfloat16,
+           "the model may multiply in bfloat16: parts agree to 1e-2 (torch.set_float32_matmul_precision(\"highest\") "
+           "turns it off)"}};
+}
+
 // Elements of inputs that are in no component.
 std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
   std::vector<Note> notes;
@@ -262,7 +272,7 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
   };
   const std::string untested = NoteOnLibTorch(RunningLibTorchVersion(), LibTorchVersion());
   add({{!untested.empty(), untested}});
-  if (trace.precision) notes.push_back(NoteOn(*trace.precision));
+  add(NotesOnPrecision(trace));
   add(NotesOnRules(linearization, sweep, auto_preset));
   add(NotesOnReference(trace));
   add(NotesOnSelectors(trace, linearization.policy));

@@ -3,10 +3,16 @@
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>
 
+#include <cstdlib>
+#include <cstring>
+
 namespace addend {
 namespace {
 
 bool AllowsTf32(Products products) {
+  // CUDA's libraries obey this variable before anything else.
+  const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
+  if (override != nullptr && std::strcmp(override, "0") == 0) return false;
   try {
     const at::Context& settings = at::globalContext();
     return products == Products::kConvolution ? settings.allowTF32CuDNN() : settings.allowTF32CuBLAS();
@@ -33,14 +39,5 @@ std::optional<ReducedPrecision> PrecisionOf(Products products, const at::Device&
 }
 
 double ToleranceIn(ReducedPrecision precision) { return precision == ReducedPrecision::kTf32 ? 1e-3 : 1e-2; }
-
-const char* NoteOn(ReducedPrecision precision) {
-  return precision == ReducedPrecision::kTf32
-             ? "the model multiplies in TF32: parts agree to 1e-3 (torch.backends.cuda.matmul.allow_tf32 and "
-               "torch.backends.cudnn.allow_tf32 turn it off)"
-             : "the model may multiply in bfloat16: parts agree to 1e-2 "
-               "(torch.set_float32_matmul_precision(\"highest\") "
-               "turns it off)";
-}
 
 }  // namespace addend

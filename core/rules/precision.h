@@ -31,8 +31,6 @@ enum class ReducedPrecision { kTf32, kBfloat16 };
 std::optional<ReducedPrecision> PrecisionOf(Products products, const at::Device& device, at::ScalarType dtype);
 // How far parts may be from values, relative to the magnitudes that were summed.
 double ToleranceIn(ReducedPrecision precision);
-// "the model multiplies in TF32: parts agree to 1e-3", and what turns it off.
-const char* NoteOn(ReducedPrecision precision);
 
 }  // namespace addend
 

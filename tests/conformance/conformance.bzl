@@ -14,7 +14,7 @@ _HAVE = {
     "python": PYTHON_INCLUDE and HAVE_SWIG,
 }
 
-def conformance_test(language, testee, data = [], against = None, far = False, **kwargs):
+def conformance_test(language, testee, data = [], against = None, far = False, far_mode = "", **kwargs):
     """Runs the suite against a testee; its list of expected failures is expected_failures/<language>.txt.
 
     Args:
@@ -23,6 +23,7 @@ def conformance_test(language, testee, data = [], against = None, far = False, *
       data: what the command needs.
       against: a command; the answers of both are compared bit for bit.
       far: on the device of //tests/far instead of the CPU; the test is called <language>_far.
+      far_mode: how that device differs from the CPU, a word of tests/far/README.md; the test's name ends in it.
       **kwargs: everything else that sh_test takes.
     """
     if not PYTHON:
@@ -34,7 +35,8 @@ def conformance_test(language, testee, data = [], against = None, far = False, *
         print("skipping the conformance suite in %s, whose binding is not built" % language)
         return
     if far:
-        testee = "env LD_PRELOAD=$(location //tests/far:libfar.so) " + testee
+        mode = "ADDEND_FAR=%s " % far_mode if far_mode else ""
+        testee = "env LD_PRELOAD=$(location //tests/far:libfar.so) " + mode + testee
         data = data + ["//tests/far:libfar.so"]
     commands = [
         "--testee",
@@ -48,7 +50,7 @@ def conformance_test(language, testee, data = [], against = None, far = False, *
     if far:
         commands += ["--device", "far"]
     native.sh_test(
-        name = language + ("_far" if far else ""),
+        name = language + ("_far" if far else "") + ("_" + far_mode if far_mode else ""),
         # Not a large one: Bazel's filter by tags takes its time limit, "long", for the tag of that name.
         size = "medium",
         timeout = "eternal",

@@ -124,6 +124,15 @@ def _of_another_libtorch() -> addend.Attribution:
     return model.explain(addend.Input(X, 1, baseline=0.0), targets=["0,0"])
 
 
+def _in_bfloat16() -> addend.Attribution:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        return _explained(nn.Linear(3, 2))
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 class Around(nn.Module):
     """A module that gives back what it was given, which others read around it."""
 
@@ -186,6 +195,7 @@ TABLE = [
     LiveNoted("listed", ("the TorchScript module itself takes a list of a tensor's elements",), True, _listed),
     LiveNoted("two_runs", ("2 compositions that no single run gave share the components from 0 on",), True,
               _of_two_runs),
+    LiveNoted("bfloat16", ("the model may multiply in bfloat16: parts agree to 1e-2 (",), True, _in_bfloat16),
     LiveNoted("nested", ("the model ran without nested tensors: the same numbers",), True, _without_nested_tensors),
     LiveNoted("saved", (_SAVED, "compare it with what the model gives there"), True, _saved),
     LiveNoted("saved_in_program", (_SAVED, "compare a replay with the model"), True, _saved_in_program),

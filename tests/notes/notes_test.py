@@ -26,6 +26,7 @@ EXCUSED = {
     "much more than ": "how a recovery is off depends on rounding: core/explain/outcome_test.cc",
     " computes, and this library is for LibTorch ": "of a LibTorch that no implementation is for: core/explain/notes_test.cc",
     ": what the two make together was not tested": "of the same note",
+    "the model multiplies in TF32: ": "only a GPU does: core/explain/precision_test.cc",
     "no component reaches ": "the beginning of an error",
     "the model computes it without the split inputs, or outside": "of that error",
     "they end where the model makes conditions, indices or other integers of them": "of that error",
