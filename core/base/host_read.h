@@ -6,8 +6,9 @@
 // kind run together: an item that reads a number which nobody knows yet stops there, by an exception; when every item
 // has stopped or ended, all those numbers are read at once, and the items that stopped start again with what they have
 // read so far at hand. There are as many waits as the item that reads most has numbers, however many items there are.
-// Items are deterministic, so that the n-th number of one is the same each time, and change nothing that is seen
-// outside before they end. On the CPU, where nobody waits, numbers are read where they are asked for.
+// An item that reads more than four waits for the others on its own. Items are deterministic, so that the n-th number
+// of one is the same each time, and change nothing that is seen outside before they end. On the CPU, where nobody
+// waits, numbers are read where they are asked for.
 #ifndef ADDEND_CORE_BASE_HOST_READ_H_
 #define ADDEND_CORE_BASE_HOST_READ_H_
 

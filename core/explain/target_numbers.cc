@@ -450,7 +450,8 @@ at::Tensor TargetNumbers::Weigh(const at::Tensor& all) const {
     return sizes.empty() ? own.unsqueeze(1) : own;
   };
   at::Tensor sum;
-  const auto add = [&](const at::Tensor& own) { sum = sum.defined() ? sum + own : own; };
+  // Weights may be at hand though the rows are not.
+  const auto add = [&](const at::Tensor& own) { sum = sum.defined() ? sum + own.to(sum.device()) : own; };
   for (const ElementWeight& one : elements) add(InDouble(row_of(one.row).select(1, one.place)) * one.number);
   for (const RowWeights& own : rows) {
     for (size_t k = 0; k < own.rows.size(); ++k) {

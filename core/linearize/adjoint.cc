@@ -219,8 +219,12 @@ class Adjoint {
   // NaN and infinity have no parts: nothing comes back to such elements, whatever a map has made of them. (A row of
   // scores that are all infinitely low has probabilities of NaN, and so has the map's transpose there.)
   at::Tensor OfParts(const at::Tensor& back, const Operand& operand) const {
-    if (!back.defined() || (back.device().is_cpu() && AllFinite(back))) return back;
-    return WhereFinite(back, operand);
+    if (!back.defined() || trace_.At(operand).value_is_finite || (back.device().is_cpu() && AllFinite(back)))
+      return back;
+    at::Tensor lost = at::isfinite(products_.Value(operand)).logical_not_();
+    // What is finite stays as it is, on each device.
+    if (!back.device().is_cpu()) lost = lost.logical_and(at::isfinite(back).all().logical_not());
+    return back.masked_fill(lost, 0);
   }
 
   // Zero where an operand's value is not finite.
@@ -326,8 +330,8 @@ class Adjoint {
     AddLabelled((vectors ? products.sum(-1) : products).reshape({products_.targets(), -1}), start.labels.reshape({-1}));
     const at::Tensor inside = start.labels.ge(0);
     if (options_.components_only || (inside.device().is_cpu() && ReadFlag(inside.all()))) return;
-    const at::Tensor outside = start.moves.masked_fill(vectors ? inside.unsqueeze(-1) : inside, 0);
-    result_.leftover += SumOfEach(RealProduct(products_.OfLeftover(here), outside));
+    const at::Tensor outside = RealProduct(products_.OfLeftover(here), start.moves);
+    result_.leftover += SumOfEach(outside.masked_fill(vectors ? inside.unsqueeze(-1) : inside, 0));
   }
 
   // products: [targets, elements], labels: [elements].

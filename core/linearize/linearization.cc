@@ -44,6 +44,7 @@ struct Early {
   EarlyNode look;
   Node node;  // if look.early
   std::vector<at::Tensor> stand_ins;
+  std::exception_ptr error;  // of making it, which counts if the references are those that were looked at
 };
 
 Early LookAt(const TracedRun& trace, size_t c, const Choices& choices, bool live) {
@@ -64,13 +65,20 @@ EarlyNodes ReplaceBrokenReferences(References& references, const Choices& choice
   std::vector<Early> ahead(calls.size());
   const TracedRun* as_recorded = references.trace().get();
   if (as_recorded->HostWaits()) {
-    ReadTogether(calls.size(), [&](size_t c) { ahead[c] = LookAt(*as_recorded, c, choices, live[c]); });
+    ReadTogether(calls.size(), [&](size_t c) {
+      try {
+        ahead[c] = LookAt(*as_recorded, c, choices, live[c]);
+      } catch (const Error&) {
+        ahead[c].error = std::current_exception();
+      }
+    });
   }
   for (size_t c = 0; c < calls.size(); ++c) {
     const Call& call = calls[c];
     references.Follow(call, choices.rules[c]);
     const TracedRun& trace = *references.trace();
     Early early = trace.HostWaits() && &trace == as_recorded ? std::move(ahead[c]) : LookAt(trace, c, choices, live[c]);
+    if (early.error) std::rethrow_exception(early.error);
     is_finite[c] = early.look.finite;
     if (!early.look.early) continue;
     if (!early.node.stand_in && !early.look.by_path) continue;

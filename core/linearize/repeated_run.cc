@@ -339,7 +339,7 @@ void RepeatedRun::Keep(const Step& step, const std::vector<at::Tensor>& given, b
     (on_reference ? memory.references : memory.values)[result.slot] = flat;
     if (slot.kept < 0) continue;
     Kept& kept = memory.trace->storages[slot.storage][slot.kept];
-    (on_reference ? kept.reference : kept.value) = flat;
+    on_reference ? kept.SetReference(flat) : kept.SetValue(flat);
   }
 }
 
@@ -440,8 +440,8 @@ RepeatedRun::Repetition RepeatedRun::Run(const std::vector<at::Tensor>& values,
     if (references[k].defined()) memory->references[slot] = references[k].flatten().to(dtype);
     if (slots_[slot].kept < 0) continue;
     Kept& kept = memory->trace->storages[slots_[slot].storage][slots_[slot].kept];
-    kept.value = memory->values[slot];
-    kept.reference = memory->references[slot];
+    kept.SetValue(memory->values[slot]);
+    if (references[k].defined()) kept.SetReference(memory->references[slot]);
   }
   RunSteps(*memory, progress);
   LookAtNumbers(*memory->trace);

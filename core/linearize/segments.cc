@@ -119,6 +119,7 @@ void Add(SweepResult piece, SweepResult& sum) {
     const at::Tensor end = all.value.to(dtype);
     all.leftover = all.leftover + own.leftover + (begin - end).masked_fill(begin.eq(end), 0);
     all.value = own.value;
+    all.finite = own.finite;
   }
   AddChecks(std::move(piece.checks), sum.checks);
   AddChecks(std::move(piece.failures), sum.failures);

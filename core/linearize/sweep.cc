@@ -280,6 +280,7 @@ std::vector<at::Tensor> SumsBeforePayments(const Linearization& linearization) {
   SweepKind kind;
   kind.components = one.trace->numc;
   kind.sums_before = &sums;
+  kind.judges_late = one.trace->HostWaits();
   Sweep(one, kind, Progress()).Run();
   return sums;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
@@ -44,9 +45,23 @@ const Operand& LabelledOf(const Call& call) {
 void Kept::Drop(bool whole) {
   if (!value.defined()) return;
   value_is_finite = value_is_finite || AllFinite(value);
+  // On the CPU the tracer has looked at it.
+  if (reference.defined() && !reference.device().is_cpu()) reference_is_finite = AllFinite(reference);
   if (whole && fingerprint == 0) fingerprint = FingerprintOf(value, reference);
   value = at::Tensor();
   reference = at::Tensor();
+}
+
+void Kept::SetValue(at::Tensor other) {
+  value = std::move(other);
+  value_is_finite = false;
+  largest_value = -1;
+}
+
+void Kept::SetReference(at::Tensor other) {
+  reference = std::move(other);
+  reference_is_finite = false;
+  largest_reference = -1;
 }
 
 void Kept::Forget() {
@@ -167,9 +182,11 @@ bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
 }
 
 bool TracedRun::HostWaits() const {
-  return !differentiable && std::any_of(starts.begin(), starts.end(), [&](const Start& start) {
-    return !program.storages[start.operand.storage].device.is_cpu();
-  });
+  const auto elsewhere = [&](const Operand& operand) { return !program.storages[operand.storage].device.is_cpu(); };
+  return !differentiable &&
+         (std::any_of(starts.begin(), starts.end(), [&](const Start& start) { return elsewhere(start.operand); }) ||
+          std::any_of(row_starts.begin(), row_starts.end(),
+                      [&](int64_t call) { return elsewhere(program.calls[call].outputs[0]); }));
 }
 
 bool TracedRun::ValueIsFinite(const Operand& operand) const {

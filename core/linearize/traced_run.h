@@ -18,6 +18,9 @@ namespace addend {
 struct Kept {
   // Notes what is asked of it later, and drops value and reference. `whole`: every element is what its call gave.
   void Drop(bool whole);
+  // Take the place of what was there, and forget what was seen of it.
+  void SetValue(at::Tensor other);
+  void SetReference(at::Tensor other);
   // Forgets what was seen of value and reference, which are others now.
   void Forget();
   // Whether both were seen to be finite.

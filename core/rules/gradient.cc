@@ -82,6 +82,7 @@ class Derivative {
       references.push_back(operand.reference);
     }
     one_.outputs[0].value = call.run(call.arguments, values)[0];
+    one_.outputs[0].finite = false;  // these are other numbers
     moves_ = saved_ >= 0 && call.operands[saved_].decomposed;
     one_.outputs[0].reference = moves_ ? call.run(call.arguments, references)[0] : one_.outputs[0].value;
     if (moves_ && shape == Shape::kSteps) rule_ = Steps(one_, saved_);

@@ -294,7 +294,9 @@ void RegisterRecurrent(Registry& registry) {
   }
   whole(FusedPaddedLstm(Padded(Lstm)));
   whole(FusedPackedLstm(Packed(Lstm)));
-  registry.Register(FusedLstmCell(Cell(Lstm)));
+  Rewrite cell = FusedLstmCell(Cell(Lstm));
+  cell.products = Products::kMatmul;
+  registry.Register(std::move(cell));
   registry.Register(Rewrite{"aten::_thnn_fused_lstm_cell", ThnnLstmCell});
   registry.Register(Rewrite{"aten::_thnn_fused_gru_cell", ThnnGruCell});
   registry.Register(Rewrite{"aten::mkldnn_rnn_layer", MkldnnLayer});

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/view_as_real.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,8 +51,9 @@ double LargestMagnitude(const at::Tensor& tensor) {
 }
 
 at::Tensor FiniteOrZero(const at::Tensor& tensor) {
-  // One call for real numbers; its gradient at them is 1, as of the other form.
-  if (!tensor.is_complex()) return tensor.nan_to_num(0.0, 0.0, 0.0);
+  // One call for real numbers. Its gradient is a product with zero where an element is not finite.
+  const bool followed = c10::GradMode::is_enabled() && tensor.requires_grad();
+  if (!tensor.is_complex() && !followed) return tensor.nan_to_num(0.0, 0.0, 0.0);
   return tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0);
 }
 

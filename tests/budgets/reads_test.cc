@@ -71,6 +71,22 @@ TEST_F(ReadsTest, SoDoOtherNetworks) {
   }
 }
 
+// Rows that begin in an embedding.
+TEST_F(ReadsTest, SoDoModelsOfIds) {
+  Input ids;
+  ids.value = at::arange(1, kTokens + 1, at::kLong).view({1, kTokens}).to(far::TheDevice());
+  ids.split = Split::AlongDims({1});
+  ids.baseline = Baseline::Token(0);
+  const Tensor table = Weight(2 * kTokens, kWidth).to(far::TheDevice());
+  for (const int layers : {1, 6}) {
+    const Encoder network(layers, far::TheDevice());
+    const TracedModel model = Trace(
+        FromFunction([network, table](const std::vector<Tensor>& in) { return network(at::embedding(table, in[0])); }));
+    EXPECT_LE(ReadsOf([&] { Attribute(model, {ids}, {}); }), kMost) << layers << " layers";
+    EXPECT_LE(ReadsOf([&] { model.Decompose({ids}); }), kMost) << layers << " layers";
+  }
+}
+
 TEST_F(ReadsTest, TheRelevanceOfOperatorsIsReadAtOnce) {
   AttributeOptions options;
   options.operators = true;
@@ -107,7 +123,7 @@ TEST_F(ReadsTest, ItemsGetTheirOwnNumbers) {
     for (size_t k = 0; k < sums.size(); ++k) item(k);
   });
   EXPECT_EQ(found, sums);
-  EXPECT_EQ(together, 6);  // as many as the last item
+  EXPECT_EQ(together, 4 + 1 + 2);  // four for all, then the last two for themselves
   EXPECT_EQ(apart, 15 + 6);
 }
 
