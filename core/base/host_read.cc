@@ -11,7 +11,7 @@
 namespace addend {
 namespace {
 
-// What stops an item. It is no std::exception, since it is no error that anybody may catch on the way.
+// This stops an item. It is no std::exception, since it is no error that anybody may catch on the way.
 struct Unread {};
 
 // One item: what it has read, f64 on the CPU, and what it waits for, f64 on its device.
@@ -60,7 +60,7 @@ at::Tensor ReadNumbers(const std::function<at::Tensor()>& made) {
 }
 
 std::vector<double> ReadAll(const std::vector<at::Tensor>& numbers) {
-  // By dtype, since only numbers of one dtype stand in one tensor.
+  // Only numbers of one dtype stand in one tensor.
   std::map<at::ScalarType, std::vector<size_t>> places;
   for (size_t k = 0; k < numbers.size(); ++k) places[numbers[k].scalar_type()].push_back(k);
   std::vector<at::Tensor> all;

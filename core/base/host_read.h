@@ -22,7 +22,7 @@ namespace addend {
 
 // The elements as f64 on the CPU, of the same shape and contiguous; integers as far as float64 holds them.
 at::Tensor ReadNumbers(const at::Tensor& numbers);
-// The same of numbers that are `made` only where nobody knows them yet.
+// Numbers are `made`, and read as above, only where nobody knows them yet.
 at::Tensor ReadNumbers(const std::function<at::Tensor()>& made);
 // The one element of a tensor.
 double ReadNumber(const at::Tensor& number);

@@ -95,7 +95,7 @@ TEST_P(ViewsTest, BeyondTheStorageIsRefused) {
   EXPECT_EQ(Strided(t, {6}, {1}, 0).numel(), 6);
 }
 
-// What is lazily conjugated or negated stays so.
+// Lazily conjugated or negated tensors stay so.
 TEST_P(ViewsTest, OfConjugatedTensors) {
   const Tensor t = at::complex(at::randn({2, 3}), at::randn({2, 3}));
   for (const Tensor& lazy : {t.conj(), at::imag(t.conj())}) {

@@ -1,4 +1,4 @@
-// What float32 is multiplied in, as LibTorch's settings say, and what reports say of it.
+// LibTorch's settings say what float32 is multiplied in, and reports repeat it.
 #include "core/rules/precision.h"
 
 #include <ATen/ATen.h>

@@ -222,7 +222,7 @@ class Adjoint {
     if (!back.defined() || trace_.At(operand).value_is_finite || (back.device().is_cpu() && AllFinite(back)))
       return back;
     at::Tensor lost = at::isfinite(products_.Value(operand)).logical_not_();
-    // What is finite stays as it is, on each device.
+    // A finite cotangent stays as it is, on each device.
     if (!back.device().is_cpu()) lost = lost.logical_and(at::isfinite(back).all().logical_not());
     return back.masked_fill(lost, 0);
   }
@@ -258,7 +258,7 @@ class Adjoint {
     return left;
   }
 
-  // What a node left over, and what its terms came to.
+  // A node with a bound on its bracket: what it left over, and what its terms came to.
   struct Bounded {
     int64_t call;
     Kind kind;

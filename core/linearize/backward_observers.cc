@@ -15,7 +15,7 @@
 namespace addend {
 namespace {
 
-// Of all targets together, a number of one element.
+// The terms of all targets together, a number of one element.
 at::Tensor TermsOf(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) {
   return MagnitudeOfEach(RealProduct(cotangents, products.Move(operand))).sum();
 }

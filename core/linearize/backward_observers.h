@@ -45,7 +45,7 @@ class GrowthObserver : public BackwardObserver {
   Growth Find() const;
 
  private:
-  // What a node took away of the terms and what it added, tensors of one number; call -1: of a probe.
+  // A node's terms: those that it took away and those that it added, tensors of one number; call -1: of a probe.
   struct Met {
     int64_t call = -1;
     std::vector<at::Tensor> gone;

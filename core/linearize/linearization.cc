@@ -39,7 +39,7 @@ void Replace(const Call& call, const std::vector<at::Tensor>& stand_ins, Referen
   }
 }
 
-// What is seen of a call before later references are used.
+// A call as it is seen before later references are used.
 struct Early {
   EarlyNode look;
   Node node;  // if look.early

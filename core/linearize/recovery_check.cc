@@ -33,6 +33,15 @@ at::Tensor UnderRandomSigns(const at::Tensor& size, std::mt19937& random) {
 
 double Over(double size, double scale) { return scale > 0 ? size / scale : size; }
 
+// The worst recovery of all outputs stays, and the largest leftover.
+void NoteRecovery(const Settled& settled, double scale, double tolerance, OperatorCheck& check) {
+  if (!(settled.error / scale < check.recovery_error)) {
+    check.recovery_error = settled.error / scale;
+    check.tolerance = tolerance;
+  }
+  check.leftover = std::max(check.leftover, settled.leftover / scale);
+}
+
 }  // namespace
 
 at::Tensor ReachOf(const TracedRun& trace, const Node& node, size_t output, bool with_reference) {
@@ -77,11 +86,7 @@ bool RecoveryCheck::JudgeRecovery(const Operand& operand, const at::Tensor& rows
     ok = settled.error <= tolerance * mass + allowance.inherited;
     tolerance = (tolerance * mass + allowance.inherited) / scale;
   }
-  if (!(settled.error / scale < check.recovery_error)) {
-    check.recovery_error = settled.error / scale;
-    check.tolerance = tolerance;
-  }
-  check.leftover = std::max(check.leftover, settled.leftover / scale);
+  NoteRecovery(settled, scale, tolerance, check);
   return ok;
 }
 
@@ -165,10 +170,15 @@ bool RecoveryCheck::JudgeOutput(const Node& node, size_t k, const Settled& settl
   check = own;
   check.recovered = check.recovered && recovered;
   check.bracket_holds = check.bracket_holds && holds();
+  NoteOutput(output, settled, bracket, whole, check);
+  return recovered && holds();
+}
+
+void RecoveryCheck::NoteOutput(const Operand& output, const Settled& settled, double bracket, bool whole,
+                               OperatorCheck& check) {
   if (!(bracket <= check.bracket)) check.bracket = bracket;
   double& error = errors_[output.storage];
   error = whole ? settled.error : std::max(error, settled.error);
-  return recovered && holds();
 }
 
 double RecoveryCheck::ToleranceOf(const Node& node, size_t k) const {
@@ -180,20 +190,14 @@ bool RecoveryCheck::JudgeByNumbers(const Node& node, size_t k, const Settled& se
   const double scale = settled.value > 0 ? settled.value : 1;
   const double bracket = Over(settled.bracket, std::max({settled.value, settled.reference, settled.passed}));
   if (!(settled.error <= tolerance * settled.value)) {
-    // As JudgeRecovery() does, with the mass at hand.
+    // The mass is at hand, which JudgeRecovery() finds from the rows.
     const double mass = std::max(settled.mass, node.inner_terms);
     if (!(settled.error <= tolerance * mass)) return false;
     tolerance *= mass / scale;
   }
   if (node.bracket_bound >= 0 && !(bracket <= node.bracket_bound)) return false;
-  if (!(settled.error / scale < check.recovery_error)) {
-    check.recovery_error = settled.error / scale;
-    check.tolerance = tolerance;
-  }
-  check.leftover = std::max(check.leftover, settled.leftover / scale);
-  if (!(bracket <= check.bracket)) check.bracket = bracket;
-  double& error = errors_[CallOf(node).outputs[k].storage];
-  error = whole ? settled.error : std::max(error, settled.error);
+  NoteRecovery(settled, scale, tolerance, check);
+  NoteOutput(CallOf(node).outputs[k], settled, bracket, whole, check);
   return true;
 }
 

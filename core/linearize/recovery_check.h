@@ -38,7 +38,7 @@ class RecoveryCheck {
   // far. `whole`: the output covers its storage. Returns false if the output fails.
   bool JudgeOutput(const Node& node, size_t k, const Settled& settled, const at::Tensor& rows,
                    const at::Tensor& reference, bool whole, OperatorCheck& check);
-  // The same by these numbers alone, for outputs whose rows are gone; false: it takes the rows to tell.
+  // An output whose rows are gone is judged by these numbers alone. Returns false if it takes the rows to tell.
   bool JudgeByNumbers(const Node& node, size_t k, const Settled& settled, double tolerance, bool whole,
                       OperatorCheck& check);
   // What rounding allows an output to be off, relative to its value, when its operator has just run.
@@ -63,6 +63,8 @@ class RecoveryCheck {
 
   bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference,
                      const Settled& settled, const Allowance& allowance, OperatorCheck& check) const;
+  // The bracket of an output that was judged, and how far its recovery is off.
+  void NoteOutput(const Operand& output, const Settled& settled, double bracket, bool whole, OperatorCheck& check);
   double Reach(const Node& node, size_t output) const;
   double Inherited(const Node& node, size_t output) const;
   at::Tensor Missing(const Call& call, const Operand& operand) const;

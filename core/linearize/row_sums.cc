@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/real.h>
 
 #include <algorithm>
@@ -191,6 +192,12 @@ at::Tensor OfDoubles(const std::vector<double>& numbers, const at::TensorOptions
   return options.device().is_cpu() ? made : made.to(options.device());
 }
 
+at::Tensor MaxAbs(const at::Tensor& tensor) {
+  return at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity());
+}
+
+at::Tensor MaxFinite(const at::Tensor& sizes) { return sizes.nan_to_num(0.0, 0.0, 0.0).amax(); }
+
 double LargestFinite(const at::Tensor& tensor) {
   const at::ScalarType dtype = tensor.scalar_type();
   if (tensor.numel() == 0) return 0;
@@ -200,7 +207,7 @@ double LargestFinite(const at::Tensor& tensor) {
     return dtype == at::kFloat ? LargestFinite(tensor.data_ptr<float>(), tensor.numel())
                                : LargestFinite(tensor.data_ptr<double>(), tensor.numel());
   }
-  return ReadNumber(tensor.abs().nan_to_num_(0.0, 0.0, 0.0).max());
+  return ReadNumber(MaxFinite(tensor.abs()));
 }
 
 double EpsilonOf(at::ScalarType dtype) {

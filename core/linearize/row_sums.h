@@ -31,6 +31,10 @@ std::vector<double> Doubles(const at::Tensor& tensor);
 // A tensor [n], float64, of these numbers; `options` say where.
 at::Tensor OfDoubles(const std::vector<double>& numbers, const at::TensorOptions& options);
 
+// The largest magnitude of a tensor as a tensor of one element, which nobody has to wait for; NaN if there is one.
+at::Tensor MaxAbs(const at::Tensor& tensor);
+// The largest finite one of real magnitudes, as a tensor of one element.
+at::Tensor MaxFinite(const at::Tensor& sizes);
 // The largest finite magnitude of a tensor; 0 where there is none.
 double LargestFinite(const at::Tensor& tensor);
 // The spacing of a dtype's numbers near 1; for a complex dtype, that of its parts.

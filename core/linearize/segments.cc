@@ -66,9 +66,8 @@ std::shared_ptr<const TracedRun> Piece(const TracedRun& trace, const Point& from
   for (size_t s = 0; s < piece->storages.size(); ++s) {
     for (size_t v = 0; v < piece->storages[s].size(); ++v) {
       Kept& kept = piece->storages[s][v];
-      if (from[s][v].defined()) kept.reference = from[s][v];
-      if (to[s][v].defined()) kept.value = to[s][v];
-      if (from[s][v].defined() || to[s][v].defined()) kept.Forget();
+      if (from[s][v].defined()) kept.SetReference(from[s][v]);
+      if (to[s][v].defined()) kept.SetValue(to[s][v]);
     }
   }
   for (Start& start : piece->starts) {

@@ -5,9 +5,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +17,7 @@
 #include "core/base/host_read.h"
 #include "core/base/in_parallel.h"
 #include "core/base/views.h"
+#include "core/linearize/row_sums.h"
 #include "core/rules/kernels.h"
 
 namespace addend {
@@ -246,19 +245,12 @@ bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
          (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
 }
 
-// The largest magnitude, one element; NaN if there is one.
-at::Tensor MaxAbs(const at::Tensor& tensor) {
-  return at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity());
-}
-// The largest finite one of real magnitudes.
-at::Tensor MaxFinite(const at::Tensor& sizes) { return sizes.nan_to_num(0.0, 0.0, 0.0).amax(); }
-
 }  // namespace
 
 UnreadSettled SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                            const SettleOptions& options, at::Tensor* sum) {
   UnreadSettled all;
-  auto& [error, largest, largest_reference, left, bracket, passed, mass] = all;
+  auto& [error, largest, largest_reference, left, bracket, passed, mass] = all.unread;
   if (value.numel() == 0) return all;
   const int64_t numc = rows.size(0) - 2;
   const bool finite = options.value >= 0 && options.reference >= 0;
@@ -285,38 +277,39 @@ UnreadSettled SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::
       mass = MaxFinite(sizes + reference.abs());
     }
   }
-  if (!finite) {
+  if (finite) {
+    all.known[1] = options.value;
+    all.known[2] = options.reference;
+  } else {
     largest = MaxAbs(counted(value));
     largest_reference = MaxFinite(reference.abs());
   }
   return all;
 }
 
-Settled SettledOf(const std::array<double, 7>& numbers) {
-  Settled all;
-  all.error = numbers[0];
-  all.value = numbers[1];
-  all.reference = numbers[2];
-  all.leftover = numbers[3];
-  all.bracket = numbers[4];
-  all.passed = numbers[5];
-  all.mass = numbers[6];
-  return all;
+std::vector<Settled> ReadSettled(const std::vector<UnreadSettled>& all) {
+  std::vector<at::Tensor> unread;
+  for (const UnreadSettled& one : all) {
+    std::copy_if(one.unread.begin(), one.unread.end(), std::back_inserter(unread),
+                 [](const at::Tensor& number) { return number.defined(); });
+  }
+  const std::vector<double> read = ReadAll(unread);
+  auto next = read.begin();
+  std::vector<Settled> settled;
+  for (const UnreadSettled& one : all) {
+    std::array<double, 7> numbers = one.known;
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      if (one.unread[k].defined()) numbers[k] = *next++;
+    }
+    const auto [error, value, reference, leftover, bracket, passed, mass] = numbers;
+    settled.push_back({error, value, reference, leftover, bracket, passed, mass});
+  }
+  return settled;
 }
 
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum) {
-  const UnreadSettled unread = SettleUnread(rows, value, reference, options, sum);
-  std::vector<at::Tensor> defined;
-  std::copy_if(unread.begin(), unread.end(), std::back_inserter(defined),
-               [](const at::Tensor& t) { return t.defined(); });
-  const std::vector<double> read = ReadAll(defined);
-  auto next = read.begin();
-  std::array<double, 7> numbers = {0, std::max(options.value, 0.0), std::max(options.reference, 0.0)};
-  for (size_t k = 0; k < unread.size(); ++k) {
-    if (unread[k].defined()) numbers[k] = *next++;
-  }
-  return SettledOf(numbers);
+  return ReadSettled({SettleUnread(rows, value, reference, options, sum)})[0];
 }
 
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough) {

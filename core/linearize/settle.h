@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace addend {
 
@@ -39,13 +40,17 @@ struct SettleOptions {
 // judged. One pass over contiguous rows on the CPU; LibTorch operators elsewhere.
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum);
-// The same without waiting for a device: numbers on it, each of one element, in the order of the fields of Settled;
-// undefined ones are zero or, as SettleOptions tells, known.
-using UnreadSettled = std::array<at::Tensor, 7>;
+// The numbers of Settled, in the order of its fields: `unread` ones lie on a device, each of one element; where they
+// are undefined, `known` has them.
+struct UnreadSettled {
+  std::array<at::Tensor, 7> unread;
+  std::array<double, 7> known = {};
+};
+// The same as Settle() without waiting for a device.
 UnreadSettled SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                            const SettleOptions& options, at::Tensor* sum);
-// Of those numbers, when they are read.
-Settled SettledOf(const std::array<double, 7>& numbers);
+// Several of them, by one read.
+std::vector<Settled> ReadSettled(const std::vector<UnreadSettled>& all);
 // Settles the rows by LibTorch operators, on every device; the fused loop is tested against this function.
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum);

@@ -4,12 +4,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/base/host_read.h"
 #include "core/linearize/forward_step.h"
 #include "core/linearize/part.h"
 #include "core/linearize/recovery_check.h"
@@ -38,8 +36,6 @@ struct LateCheck {
   size_t output;
   bool whole;
   double tolerance;
-  UnreadSettled unread;
-  std::array<double, 7> numbers;  // what is known of it
 };
 
 // Sends the rows of all inputs through the nodes, in their order: a step, the check, what is dropped.
@@ -124,12 +120,8 @@ class Sweep {
         }
         UnreadSettled unread = SettleUnread(rows, value, reference, options, sum);
         if (!options.judge) continue;
-        late_.push_back({n,
-                         k,
-                         whole,
-                         check_.ToleranceOf(node, k),
-                         std::move(unread),
-                         {0, std::max(options.value, 0.0), std::max(options.reference, 0.0)}});
+        late_.push_back({n, k, whole, check_.ToleranceOf(node, k)});
+        unread_.push_back(std::move(unread));
         continue;
       }
       const Settled settled = Settle(rows, value, reference, options, sum);
@@ -152,22 +144,13 @@ class Sweep {
   // Reads the numbers of all checks, in the order of the operators.
   void JudgeLate() {
     if (late_checks_.empty()) return;
-    std::vector<at::Tensor> unread;
-    std::vector<double*> places;
-    for (LateCheck& late : late_) {
-      for (size_t k = 0; k < late.unread.size(); ++k) {
-        if (!late.unread[k].defined()) continue;
-        unread.push_back(std::move(late.unread[k]));
-        places.push_back(&late.numbers[k]);
-      }
-    }
-    const std::vector<double> read = ReadAll(unread);
-    for (size_t k = 0; k < read.size(); ++k) *places[k] = read[k];
+    const std::vector<Settled> all = ReadSettled(unread_);
+    auto settled = all.begin();
     auto late = late_.begin();
     for (OperatorCheck& check : late_checks_) {
       for (; late != late_.end() && linearization_.nodes[late->node].call <= check.call; ++late) {
         const Node& node = linearization_.nodes[late->node];
-        if (!check_.JudgeByNumbers(node, late->output, SettledOf(late->numbers), late->tolerance, late->whole, check)) {
+        if (!check_.JudgeByNumbers(node, late->output, *settled++, late->tolerance, late->whole, check)) {
           undecided_ = true;
           return;
         }
@@ -232,6 +215,7 @@ class Sweep {
   bool suspect_ = false;
   bool undecided_ = false;
   std::vector<LateCheck> late_;
+  std::vector<UnreadSettled> unread_;  // one for each of them
   std::vector<OperatorCheck> late_checks_;
   SweepResult result_;
 };

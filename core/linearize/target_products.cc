@@ -7,7 +7,6 @@
 
 #include "core/linearize/row_sums.h"
 #include "core/linearize/view.h"
-#include "core/rules/rows.h"
 
 namespace addend {
 
@@ -35,7 +34,7 @@ at::Tensor TargetProducts::LargestTerms(const at::Tensor& cotangents, const Oper
     return sizes * std::max({LargestFinite(value), LargestFinite(reference), least});
   }
   // No number of it is read here: Note [Host reads].
-  const auto largest = [](const at::Tensor& tensor) { return FiniteOrZero(tensor.abs()).max().to(at::kDouble); };
+  const auto largest = [](const at::Tensor& tensor) { return MaxFinite(tensor.abs()).to(at::kDouble); };
   return sizes * largest(value).maximum(largest(reference)).clamp_min(least);
 }
 

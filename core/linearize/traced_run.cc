@@ -1,18 +1,17 @@
 #include "core/linearize/traced_run.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/host_read.h"
 #include "core/linearize/fingerprint.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/view.h"
 #include "core/rules/bags.h"
 #include "core/rules/id_flow.h"
@@ -74,7 +73,7 @@ void LookAtNumbers(TracedRun& trace) {
   std::vector<at::Tensor> numbers;
   std::vector<std::function<void(double)>> take;
   const auto look = [&](const at::Tensor& tensor, double* largest, bool* finite) {
-    numbers.push_back(at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity()));
+    numbers.push_back(MaxAbs(tensor));
     take.push_back([=](double found) {
       *finite = std::isfinite(found);
       *largest = *finite ? found : -1;

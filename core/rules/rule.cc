@@ -115,14 +115,14 @@ at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference, bool fin
     });
     return move;
   }
-  const at::Tensor move = value - reference;
+  at::Tensor move = value - reference;
   if (finite) return move;
   at::Tensor same = value.eq(reference);
   // x != x is NaN. On the CPU one look tells that there is none; elsewhere looking takes longer: Note [Host reads].
   if (!move.device().is_cpu() || ReadFlag(at::isnan(move.sum()))) {
     same = same.logical_or_(value.ne(value).logical_and(reference.ne(reference)));
   }
-  return move.masked_fill(same, 0);
+  return move.masked_fill_(same, 0);
 }
 
 }  // namespace addend
