@@ -232,6 +232,37 @@ TEST(CasesTest, RulesThatCoverComplexTensorsHaveAComplexCase) {
   }
 }
 
+// CUDA's kernel of max pooling's gradient asks each element which windows around it point at it, so that an index
+// outside of its own window is lost there; the CPU's kernel adds wherever the index points.
+TEST(CasesTest, IndicesOfMaxPoolingPointIntoTheirWindows) {
+  int judged = 0;
+  for (const Case& c : Cases()) {
+    const std::string op = c.op;
+    if (op.rfind("aten::max_pool", 0) != 0 || op.find("_with_indices_backward") == std::string::npos) continue;
+    Draw draw(at::kDouble);
+    const Arguments arguments = c.arguments(draw);
+    const auto list = [&](size_t position) { return arguments[position].value.toIntVector(); };
+    const std::vector<int64_t> kernel = list(2), stride = list(3), padding = list(4), dilation = list(5);
+    const at::Tensor input = arguments[1].value.toTensor(), indices = arguments[7].value.toTensor();
+    const int64_t spatial = static_cast<int64_t>(kernel.size());
+    const at::Tensor flat = indices.flatten();
+    for (int64_t k = 0; k < flat.numel(); ++k) {
+      int64_t place = k, element = flat[k].item<int64_t>();
+      for (int64_t d = spatial - 1; d >= 0; --d) {
+        const int64_t begin = place % indices.size(d - spatial) * stride[d] - padding[d];
+        const int64_t within = element % input.size(d - spatial) - begin;
+        EXPECT_TRUE(within >= 0 && within < kernel[d] * dilation[d] && within % dilation[d] == 0)
+            << op << "." << c.what << ": index " << flat[k].item<int64_t>() << " of window " << k;
+        place /= indices.size(d - spatial);
+        element /= input.size(d - spatial);
+      }
+      EXPECT_EQ(element, 0);
+      ++judged;
+    }
+  }
+  EXPECT_GT(judged, 10);
+}
+
 TEST(CasesTest, PlainOutputsPassNothing) {
   int found = 0;
   for (const Rule* rule : Registry::Default().All()) {

@@ -15,23 +15,28 @@ def close_results(judge, request, got, expected):
     """Says where the results of two answers to a request are further apart than numbers may be, in what is unique."""
     if len(got.results) != len(expected.results):
         judge.say("text", "%d results instead of %d" % (len(got.results), len(expected.results)))
-    op = request.entries.get("op", "")
-    sense = _TABLE.get(op, _TABLE.get(op.partition(".")[0], ()))
     # Threads answer one behind the other.
     size = max(len(expected.results) // int(request.entries.get("count", "1")), 1)
     for begin in range(0, len(expected.results), size):
-        pairs = []
-        for index, (a, b) in enumerate(zip(got.results[begin : begin + size], expected.results[begin : begin + size])):
-            if (a.kind, a.name) != (b.kind, b.name):
-                index += begin
-                judge.say("text", "result %d is %s %s instead of %s %s" % (index, a.kind, a.name, b.kind, b.name))
-            else:
-                pairs.append(("result %d" % (begin + index), index, a, b))
-        if isinstance(sense, _Factors):
-            sense.close(judge, pairs)
-            continue
-        for what, index, a, b in pairs:
-            (sense[index] if index < len(sense) else _NUMBERS).close(judge, what, request, a, b)
+        close_each(judge, request, got.results[begin : begin + size], expected.results[begin : begin + size], begin)
+
+
+def close_each(judge, request, got, expected, begin=0):
+    """`close_results` of the results of one thread, the first of which is number `begin`."""
+    op = request.entries.get("op", "")
+    sense = _TABLE.get(op, _TABLE.get(op.partition(".")[0], ()))
+    pairs = []
+    for index, (a, b) in enumerate(zip(got, expected)):
+        if (a.kind, a.name) != (b.kind, b.name):
+            index += begin
+            judge.say("text", "result %d is %s %s instead of %s %s" % (index, a.kind, a.name, b.kind, b.name))
+        else:
+            pairs.append(("result %d" % (begin + index), index, a, b))
+    if isinstance(sense, _Factors):
+        sense.close(judge, pairs)
+        return
+    for what, index, a, b in pairs:
+        (sense[index] if index < len(sense) else _NUMBERS).close(judge, what, request, a, b)
 
 
 def undetermined(op):

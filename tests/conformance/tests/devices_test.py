@@ -146,6 +146,29 @@ class DeviceTest(unittest.TestCase):
         self.assertEqual(self.failed("component_one_bit_off", rounded), [])
         self.assertEqual(len(self.failed("component_off", rounded)), 2)
 
+    # ---- kernels that sum in another order each time
+
+    def test_what_differs_in_its_last_bits_from_time_to_time(self):
+        again = dict(SQUARE, laws=["deterministic", "context_isolated", "thread"])
+        for doctor in ("drifting", "one_thread_off"):
+            self.assertEqual(self.failed(doctor, again, cpu=False), [], doctor)
+        self.assertEqual(self.failed("drifting_far", again, cpu=False), [("square", "f32"), ("square", "f64")])
+        for check in ("deterministic", "context_isolated", "thread"):
+            failed = self.failed("drifting_far", dict(SQUARE, laws=[check]), cpu=False)
+            self.assertEqual(failed, [("square", "f32"), ("square", "f64")], check)
+        limited = {"name": "linear", "model": "toy.pt", "laws": ["memory_limit"], "inputs": [DIAGONAL["composition"]]}
+        self.assertEqual(self.failed("limit_off", limited, cpu=False), [])
+        self.assertEqual(len(self.failed("limit_far_off", limited, cpu=False)), 2)
+
+    def test_the_cpu_repeats_its_bits(self):
+        again = dict(SQUARE, laws=["deterministic"])
+        running = testee.Testee(TOY + " --doctor drifting")
+        try:
+            found = list(engine.Engine(running, None, TABLE).run(engine.choose([family(again)], "all")))
+        finally:
+            running.abandon()
+        self.assertTrue(any(outcome.failed for outcome in found))
+
 
 def answer(*results):
     """Of tensors, and of compositions by their parts."""

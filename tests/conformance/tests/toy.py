@@ -364,6 +364,10 @@ class Doctors:
         if computes(verb):
             change(toy, ".components", lambda n: [x * (1 + 1e-15 * toy.asked) for x in n])
 
+    def drifting_far(toy, verb):
+        if computes(verb):
+            change(toy, ".components", lambda n: [x * (1 + 1e-3 * toy.asked) for x in n])
+
     def remembers_policy(toy, verb):
         """After a question under another preset all answers differ."""
         if computes(verb):
@@ -409,6 +413,10 @@ class Doctors:
     def limit_off(toy, verb):
         if toy.entries.get("memory_limit"):
             change(toy, ".contributions", up, begin="attribution")
+
+    def limit_far_off(toy, verb):
+        if toy.entries.get("memory_limit"):
+            change(toy, ".contributions", first(1e-3), begin="attribution")
 
     def program_off(toy, verb):
         if toy.entries.get("program"):
