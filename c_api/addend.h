@@ -1205,10 +1205,11 @@ ADDEND_API void addend_audit_log_release(addend_audit_log* log) ADDEND_NOEXCEPT;
  * [1, *row], with its split and its baseline, and targets; options: {"inputs": by input of the model a .npy or
  * .safetensors file whose tensor has the rows along dimension 0, "FILE" or "FILE#NAME"; "groups": tensors of integers
  * beside the first input, by which rows are put together; "dtype": what the numbers of the model are converted to;
- * "names": of components; "classes": of the elements of the output; "concepts": a description of concepts, whose
- * reasons results hold; "contributions": whether they hold those (true); "format": "safetensors" or "csv";
- * "stop_at_refusal": whether a row that cannot be attributed ends its shard (false); "batch": rows that are attributed
- * together (256); "shards": how many (as many as take ten seconds each)}. All but "inputs" may be left out.
+ * "device": where workers compute: "cpu" (the default), or "cuda", the GPU that each worker is given; "names": of
+ * components; "classes": of the elements of the output; "concepts": a description of concepts, whose reasons results
+ * hold; "contributions": whether they hold those (true); "format": "safetensors" or "csv"; "stop_at_refusal": whether a
+ * row that cannot be attributed ends its shard (false); "batch": rows that are attributed together (256); "shards": how
+ * many (as many as take ten seconds each)}. All but "inputs" may be left out.
  * out: out_json (new), {"format": "addend.job_made", "version": 1, "rows", "shards", "rows_per_second", ...}; see
  * docs/schemas.
  * errors: NOT_FOUND where a file is missing; INVALID_ARGUMENT for requests and options that no job can have, and where

@@ -60,6 +60,7 @@ JobDraft DraftOf(const std::string& plan, const std::string& model, const Contex
   std::string dtype;
   read.Read("dtype", &dtype);
   if (!dtype.empty()) draft.dtype = DtypeOfWord(dtype);
+  read.Read("device", &draft.device);
   const Json concepts = read.Read("concepts");
   if (!concepts.is_null()) draft.concepts = Dump(concepts);
   draft.batch = CountOf(read, "batch", draft.batch);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/base/file_error.h"
 #include "core/exported/load_model.h"
@@ -95,6 +96,7 @@ std::shared_ptr<Model> LoadModelAs(const std::string& path, const ModelSource& s
     options.dtype = source.dtype;
     model = LoadModel(path, options);
   }
+  if (source.device != "cpu") model = CopyModelTo(*model, DeviceOfWord(source.device));
   return source.methods.empty() ? model : MethodsOf(*model, source.methods);
 }
 

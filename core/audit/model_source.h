@@ -48,10 +48,11 @@ struct ModelSource {
   std::shared_ptr<const LazyDigest> sha256;  // null: not from a file or a program
   std::optional<c10::ScalarType> dtype;      // what its numbers were converted to
   std::vector<std::string> methods;          // that run in place of forward
+  std::string device = "cpu";                // where its numbers are: "cuda", "cuda:1"
 };
 
 // Loads a model from a TorchScript file, an exported program or the folder of a recorded program, as `source` says it
-// was used. Throws what the loaders throw.
+// was used. Throws what the loaders throw, and InvalidArgument for a device that LibTorch does not know.
 std::shared_ptr<Model> LoadModelAs(const std::string& path, const ModelSource& source);
 
 }  // namespace addend

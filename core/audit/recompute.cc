@@ -168,10 +168,10 @@ std::shared_ptr<Model> Recomputer::ModelOf(const Json& recorded, const std::stri
   ModelSource source;
   if (!recorded.at("dtype").is_null()) source.dtype = DtypeOfWord(recorded["dtype"].get<std::string>());
   if (!recorded.at("methods").is_null()) source.methods = recorded["methods"].get<std::vector<std::string>>();
+  source.device = device;
   std::shared_ptr<Model> loaded = LoadModelAs(file->second, source);
   // The file may have been exchanged since its digest was taken.
   if (Sha256OfModel(file->second) != file->first) NotComputed(absl::StrCat(file->second, " changed meanwhile"));
-  if (device != "cpu") loaded = CopyModelTo(*loaded, at::Device(device));
   model = std::move(loaded);
   return model;
 }

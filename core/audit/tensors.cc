@@ -85,6 +85,14 @@ at::ScalarType DtypeOfWord(const std::string& word) {
   throw InvalidArgument(absl::StrCat("there is no dtype ", word));
 }
 
+at::Device DeviceOfWord(const std::string& word) {
+  try {
+    return at::Device(word);
+  } catch (const c10::Error&) {
+    throw InvalidArgument(absl::StrCat("\"", word, "\" names no device; use cpu, cuda or cuda:1, for example"));
+  }
+}
+
 std::string SaltedDigest(const std::string& salt, const std::vector<DigestedTensor>& tensors) {
   Sha256Digest digest;
   const std::string bytes = BytesOfHex(salt);

@@ -19,6 +19,8 @@ at::Tensor TensorOfJson(const Json& recorded);
 
 // The dtype of a word: "float32". Throws InvalidArgument.
 at::ScalarType DtypeOfWord(const std::string& word);
+// "cpu", "cuda", "cuda:1". Throws InvalidArgument for what names no device.
+at::Device DeviceOfWord(const std::string& word);
 
 // A tensor that a model is given, as its digest sees it.
 struct DigestedTensor {

@@ -82,7 +82,7 @@ JobPlan PlanOf(const Json& document) {
   plan.addend = document.at("addend");
   plan.libtorch = document.at("libtorch");
   // Workers need these.
-  plan.libtorch.at("device").get<std::string>();
+  plan.device();
   plan.libtorch.at("threads").get<int>();
   return plan;
 }

@@ -59,6 +59,8 @@ struct JobPlan {
 
   Json addend;    // {"version"}
   Json libtorch;  // as LibTorchJson() gives it
+  // Where workers compute: "cpu", "cuda".
+  std::string device() const { return libtorch.at("device").get<std::string>(); }
 
   int64_t shards() const { return static_cast<int64_t>(digests.size()); }
   int64_t first_row(int64_t shard) const { return shard * shard_rows; }

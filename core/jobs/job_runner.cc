@@ -19,6 +19,7 @@
 #include "core/audit/canonical_json.h"
 #include "core/audit/environment.h"
 #include "core/audit/model_source.h"
+#include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/base/utf8.h"
@@ -98,7 +99,7 @@ std::vector<int64_t> SingleElements(const PreparedInputs& prepared, int64_t numc
   int64_t before = 0;
   for (const PreparedInput& input : prepared.inputs) {
     if (input.labels.defined()) {
-      const at::Tensor labels = input.labels.contiguous();
+      const at::Tensor labels = input.labels.cpu().contiguous();
       for (int64_t e = 0; e < labels.numel(); ++e) {
         const int64_t label = labels.data_ptr<int64_t>()[e];
         if (label < 0 || label >= numc) continue;
@@ -149,8 +150,7 @@ std::unique_ptr<RowSource> OpenRows(const JobPlan& plan, const std::string& plan
 
 void RequireSameEnvironment(const JobPlan& plan, const Writer& writer) {
   const Json then = {{"addend", plan.addend}, {"libtorch", plan.libtorch}};
-  const std::string device = plan.libtorch.at("device").get<std::string>();
-  const Json now = {{"addend", {{"version", writer.version}}}, {"libtorch", LibTorchJson(writer, device)}};
+  const Json now = {{"addend", {{"version", writer.version}}}, {"libtorch", LibTorchJson(writer, plan.device())}};
   const std::vector<std::string> differences = Differences(then, now);
   if (differences.empty()) return;
   throw FailedPrecondition(absl::StrCat("this process computes other bits than the one that made the plan: ",
@@ -172,6 +172,7 @@ JobRunner::JobRunner(const std::string& plan_path, std::shared_ptr<const RowSour
   }
   ModelSource how;
   how.dtype = plan_.dtype;
+  how.device = plan_.device();
   model_ = LoadModelAs(path, how);
   if (source_ == nullptr) source_ = OpenRows(plan_, plan_path);
   ReadRequest();
@@ -185,7 +186,8 @@ JobRunner::JobRunner(JobPlan plan, std::shared_ptr<Model> model, std::shared_ptr
 
 void JobRunner::ReadRequest() {
   try {
-    request_ = RequestOfJson(plan_.request, Json::array(), at::kCPU);
+    device_ = DeviceOfWord(plan_.device());
+    request_ = RequestOfJson(plan_.request, Json::array(), device_);
     if (!plan_.concepts.is_null()) concepts_ = ReadConcepts(Dump(plan_.concepts));
   } catch (const Json::exception&) {
     throw InvalidArgument(absl::StrCat(plan_path_, " is no plan of a job: its request lacks something"));
@@ -199,7 +201,7 @@ void JobRunner::ReadRequest() {
 
 std::vector<Input> JobRunner::InputsOf(const std::vector<at::Tensor>& rows) const {
   std::vector<Input> inputs = request_.inputs;
-  for (size_t k = 0; k < inputs.size(); ++k) inputs[k].value = rows.at(k);
+  for (size_t k = 0; k < inputs.size(); ++k) inputs[k].value = rows.at(k).to(device_);
   return inputs;
 }
 
@@ -243,7 +245,9 @@ Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
   const int64_t last = (plan_.rows - 1) % plan_.batch + 1;
   if (ready_ != nullptr && (count == plan_.batch || count == last)) {
     try {
-      return ready_->Attribute(rows);
+      std::vector<at::Tensor> there;
+      for (const at::Tensor& input : rows) there.push_back(input.to(device_));
+      return ready_->Attribute(there);
     } catch (const Error& error) {
       // These rows lead the model another way than the first ones.
       if (error.code() != absl::StatusCode::kFailedPrecondition) throw;

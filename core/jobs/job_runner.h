@@ -91,6 +91,7 @@ class JobRunner {
   std::shared_ptr<const RowSource> source_;
   Writer writer_;
   std::shared_ptr<Model> model_;
+  c10::Device device_ = c10::Device(c10::kCPU);  // of the model, where rows are sent to
   AskedRequest request_;
   std::optional<Concepts> concepts_;
   std::vector<int64_t> single_;  // by component: which element of a row it is, input after input; -1: no single one

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/audit/environment.h"
 #include "core/audit/model_source.h"
+#include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/document/components.h"
@@ -166,6 +167,7 @@ void LoadModelOf(JobDraft& draft) {
   draft.model_sha256 = Sha256OfModel(draft.model);
   ModelSource how;
   how.dtype = draft.dtype;
+  how.device = draft.device;
   draft.loaded = LoadModelAs(draft.model, how);
 }
 
@@ -195,7 +197,7 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
   const std::shared_ptr<Model> model = draft.loaded;
   plan.model_sha256 = draft.model_sha256;
   plan.addend = {{"version", writer.version}};
-  plan.libtorch = LibTorchJson(writer, "cpu");
+  plan.libtorch = LibTorchJson(writer, draft.device);
 
   const DataRows first = draft.source->Read(0, std::min(plan.batch, plan.rows));
   plan.first_batch = first.sha256;
@@ -205,7 +207,7 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
     const bool named = k < draft.request.inputs.size() && !draft.request.inputs[k].name.empty();
     plan.inputs.push_back({named ? draft.request.inputs[k].name : absl::StrCat("input ", k), rows.scalar_type(),
                            rows.sizes().slice(1).vec()});
-    one.push_back(rows.narrow(0, 0, 1));
+    one.push_back(rows.narrow(0, 0, 1).to(DeviceOfWord(draft.device)));
   }
   AskedRequest request = ForRows(std::move(draft.request), one);
   NameExplained(*model, request);

@@ -28,6 +28,7 @@ struct JobDraft {
   std::shared_ptr<Model> loaded;         // what is there, and
   std::string model_sha256;              // its digest, where the caller has both; null: it is loaded
   std::optional<c10::ScalarType> dtype;  // as JobPlan::dtype
+  std::string device = "cpu";            // where workers compute: "cuda" is the one that each worker is given
   // Splits, baselines, targets and policy of one row; inputs have names but no values. Each row becomes an example of
   // its own. Labels and baselines that are tensors are of one row, [*row] or [1, *row].
   AskedRequest request;

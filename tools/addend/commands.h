@@ -23,12 +23,13 @@ struct RunArguments {
   bool verify_reference = false;
   std::vector<std::string> policy;  // FIELD=VALUE
   std::optional<int64_t> row;
-  std::string dtype;         // "float32", "float64" or empty: as the files have it; float32 for .csv, PNG and JPEG
-  std::string mapping;       // a file that says what texts in columns of .csv mean
-  std::string channels;      // of PNG and JPEG: "gray", "rgb" or empty: as the file has them
-  std::vector<double> mean;  // taken from each channel of PNG and JPEG
-  std::vector<double> std;   // each channel is then divided by it
-  bool whole = false;        // no input is split into parts
+  std::string dtype;           // "float32", "float64" or empty: as the files have it; float32 for .csv, PNG and JPEG
+  std::string device = "cpu";  // where the model runs: "cuda", "cuda:1"
+  std::string mapping;         // a file that says what texts in columns of .csv mean
+  std::string channels;        // of PNG and JPEG: "gray", "rgb" or empty: as the file has them
+  std::vector<double> mean;    // taken from each channel of PNG and JPEG
+  std::vector<double> std;     // each channel is then divided by it
+  bool whole = false;          // no input is split into parts
 };
 
 struct DecomposeArguments {

@@ -37,9 +37,10 @@ std::vector<std::string> SpelledBy(const LoadedInput& loaded, const PreparedInpu
   const std::vector<std::string> vocabulary = ParseJsonList(Meta(loaded, "vocabulary"));
   if (vocabulary.empty()) return {};
   std::vector<std::string> words(numc);
-  const at::Tensor ids = prepared.value.to(at::kLong).contiguous();
+  const at::Tensor ids = prepared.value.to(at::kCPU, at::kLong).contiguous();
+  const at::Tensor labels = prepared.labels.to(at::kCPU).contiguous();
   for (int64_t i = 0; i < ids.numel(); ++i) {
-    const int64_t label = prepared.labels.data_ptr<int64_t>()[i];
+    const int64_t label = labels.data_ptr<int64_t>()[i];
     if (label < 0) continue;
     const int64_t id = ids.data_ptr<int64_t>()[i];
     const bool known = id >= 0 && id < static_cast<int64_t>(vocabulary.size());

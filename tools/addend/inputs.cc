@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/audit/model_source.h"
+#include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
 #include "core/exported/load_model.h"
@@ -324,6 +325,14 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
   run.model_sha256 = Sha256OfModel(run.model_path);
 }
 
+// Labels, parts and baselines follow the values.
+void MoveTo(const at::Device& device, LoadedRun& run) {
+  run.model = CopyModelTo(*run.model, device, std::nullopt);
+  for (LoadedInput& loaded : run.inputs) {
+    if (!loaded.inside()) loaded.input.value = loaded.input.value.to(device);
+  }
+}
+
 }  // namespace
 
 std::vector<SeveralBaselines> LoadedRun::Several() const {
@@ -423,6 +432,7 @@ LoadedRun Load(const RunArguments& arguments, const std::vector<TensorFile>* fir
   }
   run.model_path = arguments.model;
   LoadModel(dtype, run);
+  if (arguments.device != "cpu") MoveTo(DeviceOfWord(arguments.device), run);
   return run;
 }
 
@@ -430,7 +440,7 @@ at::Tensor LoadTensor(const std::string& text, const RunArguments& arguments) {
   LoadedInput loaded = LoadInput(ParseInput(text), ParseDtype(arguments.dtype), ReadFormat(arguments), /*whole=*/true,
                                  /*inside=*/false);
   if (arguments.row) PickRow(*arguments.row, loaded);
-  return loaded.input.value;
+  return loaded.input.value.to(DeviceOfWord(arguments.device));
 }
 
 }  // namespace addend::cli

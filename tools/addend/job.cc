@@ -206,6 +206,7 @@ int RunJobPlan(const JobPlanArguments& arguments) {
   draft.loaded = run.model;
   draft.model_sha256 = run.model_sha256;
   if (!arguments.run.dtype.empty()) draft.dtype = DtypeOfWord(arguments.run.dtype);
+  draft.device = arguments.run.device;
   for (LoadedInput& loaded : run.inputs) {
     loaded.input.name = loaded.name;
     draft.request.inputs.push_back(loaded.input);

@@ -8,7 +8,6 @@ import random
 import re
 import resource
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ import numpy
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program_testing import PROGRAM, JobTest, Network, Weighted, page_blocks  # noqa: E402
+from program_testing import PROGRAM, JobTest, Network, Weighted, page_blocks, read_safetensors  # noqa: E402
 
 # How many jobs are killed at random; more in the long test.
 JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
@@ -46,21 +45,6 @@ class Coupled(torch.nn.Module):
 
     def forward(self, x):
         return x - x.mean(0, keepdim=True)
-
-
-def read_safetensors(path):
-    """The tensors of a file by name, read by its format's definition and not by the library that wrote it."""
-    types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "u1"}
-    with open(path, "rb") as file:
-        (size,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size).decode("utf-8"))
-        data = file.read()
-    metadata = header.pop("__metadata__", {})
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        tensors[name] = numpy.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
-    return tensors, metadata
 
 
 class DataTest(JobTest):

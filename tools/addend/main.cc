@@ -256,6 +256,8 @@ void AddSampleOptions(CLI::App& app, RunArguments& run) {
                  "Computes in float64 or float32, whatever the files\nhold; float64 is more exact")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->option_text("DTYPE");
+  app.add_option("--device", run.device, "Where the model runs: cpu (the default), cuda, cuda:1")
+      ->option_text("DEVICE");
   app.add_option("--mapping", run.mapping,
                  "What texts in columns of .csv mean: JSON with\n{TEXT: NUMBER, ...} for a column, a list of texts (0\n"
                  "or 1 for each), or null (no input)")

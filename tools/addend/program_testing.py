@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -40,6 +41,21 @@ def page_blocks(page, language, word):
     with open(page) as file:
         blocks = re.findall(r"^```%s\n(.*?)^```$" % language, file.read(), re.MULTILINE | re.DOTALL)
     return [block for block in blocks if word in block]
+
+
+def read_safetensors(path):
+    """The tensors of a file by name, read by its format's definition and not by the library that wrote it."""
+    types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "u1"}
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size).decode("utf-8"))
+        data = file.read()
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = numpy.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
+    return tensors, metadata
 
 
 class ProgramTest(unittest.TestCase):

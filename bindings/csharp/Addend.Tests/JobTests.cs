@@ -46,6 +46,9 @@ public sealed class JobTests : FolderTest
         Assert.ThrowsAny<ArgumentException>(() => Job.Plan(
             PlanPath, Samples.TablePath, Asked(Row(0)), new JobOptions(RowsPath) { Names = ["one"], Groups = ["none"] }));
         Assert.Throws<FileNotFoundException>(() => new Job(PlanPath));
+        ArgumentException refused = Assert.ThrowsAny<ArgumentException>(() => Job.Plan(
+            PlanPath, Samples.TablePath, Asked(Row(0)), new JobOptions(RowsPath) { Device = "gpu" }));
+        Assert.Contains("\"gpu\" names no device", refused.Message, StringComparison.Ordinal);
         var options = new JobOptions(RowsPath)
         {
             Format = "csv",

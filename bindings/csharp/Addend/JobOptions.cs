@@ -41,6 +41,9 @@ public sealed class JobOptions
     /// <summary>What the numbers of the model are converted to, float32 or float64; null: as they are.</summary>
     public string? DType { get; init; }
 
+    /// <summary>Where workers compute: cpu, or cuda, the GPU that each worker is given.</summary>
+    public string Device { get; init; } = "cpu";
+
     /// <summary>How many rows are attributed together, on which bits depend.</summary>
     public long Batch { get; init; } = 256;
 
@@ -58,6 +61,7 @@ public sealed class JobOptions
             ["contributions"] = Contributions,
             ["format"] = Text.Checked(Format, nameof(Format)),
             ["stop_at_refusal"] = StopAtRefusal,
+            ["device"] = Text.Checked(Device, nameof(Device)),
             ["batch"] = Batch,
         };
         if (Concepts is not null)

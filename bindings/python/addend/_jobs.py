@@ -79,6 +79,7 @@ class Job(Handle):
         format: str = "safetensors",
         stop_at_refusal: bool = False,
         dtype: Optional[str] = None,
+        device: str = "cpu",
         batch: int = 256,
         shards: Optional[int] = None,
         context: Optional[Context] = None,
@@ -102,6 +103,7 @@ class Job(Handle):
             format: ``"safetensors"`` or ``"csv"``.
             stop_at_refusal: whether a row that cannot be attributed ends its shard, instead of being listed.
             dtype: ``"float32"`` or ``"float64"``, what the model's numbers are converted to.
+            device: where workers compute; ``"cuda"`` is the GPU that each worker is given.
             batch: how many rows are attributed together. Bits depend on it.
             shards: how many, about; as many as take ten seconds each unless given.
             context: how to attribute.
@@ -125,6 +127,7 @@ class Job(Handle):
             "contributions": bool(contributions),
             "format": format,
             "stop_at_refusal": bool(stop_at_refusal),
+            "device": device,
             "batch": batch,
         }
         if concepts is not None:

@@ -103,6 +103,11 @@ class JobTest(unittest.TestCase):
         columns, _, _ = read_stream(addend.Job.results(self.plan))
         self.assertEqual([name for name in columns if name in names], names)
 
+    def test_the_device_is_one_that_libtorch_knows(self):
+        with self.assertRaisesRegex(addend.AddendError, '"gpu" names no device; use cpu, cuda or cuda:1'):
+            self.make(device="gpu")
+        self.assertEqual(self.make(device="cpu")["shards"], 5)
+
     def test_threads_compute_what_one_attribution_of_each_row_gives(self):
         made = self.make()
         self.assertEqual((made["rows"], made["components"]), self.rows.shape)

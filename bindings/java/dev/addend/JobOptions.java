@@ -96,6 +96,16 @@ public final class JobOptions {
   }
 
   /**
+   * Where workers compute.
+   *
+   * @param device {@code cpu}, or {@code cuda}: the GPU that each worker is given
+   * @return the changed copy
+   */
+  public JobOptions device(String device) {
+    return with("device", JsonObject.quote(Objects.requireNonNull(device, "device")));
+  }
+
+  /**
    * What the numbers of the model are converted to.
    *
    * @param dtype {@code float32} or {@code float64}

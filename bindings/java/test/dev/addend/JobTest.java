@@ -76,6 +76,10 @@ class JobTest extends ScopedTest {
     final JobOptions options = JobOptions.rows(ROWS).names("one").groups("none");
     assertThrows(AddendException.class, () -> Job.plan(plan, MODEL, asked(row(0)), options, null));
     assertThrows(AddendException.class, () -> new Job(plan));
+    final JobOptions nowhere = JobOptions.rows(ROWS).device("gpu");
+    final AddendException refused =
+        assertThrows(AddendException.class, () -> Job.plan(plan, MODEL, asked(row(0)), nowhere, null));
+    assertTrue(refused.getMessage().contains("\"gpu\" names no device"), refused.getMessage());
     Job.plan(plan, MODEL, asked(row(0)),
         JobOptions.rows(ROWS).format("csv").classes("a", "b").dtype("float32").stopAtRefusal().withoutContributions()
             .concepts("{\"format\": \"addend.concepts\", \"version\": 1}"), null);
