@@ -251,7 +251,7 @@ class Adjoint {
       if (!behind[k].defined()) continue;
       left += products_.OfMove(behind[k], call.outputs[k]);
       if (k >= moved.size() || !moved[k].defined()) continue;
-      // Nothing can be missing where the value is not finite.
+      // Count elements with a non-finite value as zero: nothing can be missing from them.
       const at::Tensor passed = WhereFinite(Select(Resolved(moved[k]), 0, 0), call.outputs[k]);
       left -= ProductsOfEach(products_.OfLeftover(behind[k]), passed);
     }
@@ -321,7 +321,7 @@ class Adjoint {
     return products.reshape(sizes);
   }
 
-  // What moved in no component is leftover.
+  // Ends rows at their start. Moves of elements without a label belong to no component and go to the leftover.
   void EndRows(const Call& call, const at::Tensor& g) {
     const RowStart start = trace_.StartOf(call);
     const at::Tensor here = start.bags.defined() ? g.index_select(1, start.bags) : g;
@@ -414,7 +414,7 @@ void JudgeTargets(const Linearization& linearization, const std::vector<at::Tens
   };
   std::optional<OperatorCheck> failure;
   if (!all_hold()) {
-    // What components cancel to may be much smaller than what they were summed from on the way.
+    // Targets may be much smaller than the terms that cancelled on the way to them: allow for the rounding of those.
     const AdjointOptions no_options;
     TermsObserver observer;
     Adjoint(linearization, cotangents, no_options, {&observer}).Run();

@@ -48,9 +48,9 @@ struct NodeRelevance {
   at::Tensor leftover;  // [targets]: the part of it that the operator itself left over; for its first output only
 };
 
-// Where the terms of the targets grow most. The terms of a tensor are |cotangent * (value - reference)|, summed over
-// its elements before they cancel. Going backward, their sum over all tensors that are met at once grows; `call` is
-// where it grew by the largest factor.
+// The call at which the terms of the targets grow most. The terms of a tensor are |cotangent * (value - reference)|,
+// summed over its elements before they cancel. Going backward, their sum over all tensors that are met at once grows;
+// `call` is where it grew by the largest factor.
 struct Growth {
   int64_t call = -1;  // -1: nowhere
   double factor = 1;
@@ -68,8 +68,8 @@ struct AdjointResult {
   at::Tensor leftover;    // [targets]
   // [targets]: the sum of the magnitudes of components, leftover and reference.
   at::Tensor mass;
-  // By start of the trace: the attributions of its elements, <cotangent, value - reference> element by element,
-  // [targets, *S], in the dtype of its rows; undefined if no target depends on it.
+  // The attributions of the elements of each start of the trace, <cotangent, value - reference> element by element,
+  // [targets, *S], in the dtype of its rows; undefined if no target depends on the start.
   std::vector<at::Tensor> starts;
   std::vector<NodeRelevance> nodes;  // in the order of the calls; empty unless asked for
   Growth growth;                     // nowhere unless asked for

@@ -46,7 +46,7 @@ struct CallAtHand {
 
   const Role& role;
   Call& call;
-  // As the model passes them, tensors included; none where the call is neither traced nor writes.
+  // The arguments as the model passes them, tensors included; none if the call is neither traced nor writes.
   std::vector<c10::IValue> arguments = {};
   std::vector<c10::IValue> results = {};  // none before it ran
   // The generators that it draws from, as they were before it: on the references it draws the same.

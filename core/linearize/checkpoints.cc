@@ -12,10 +12,10 @@
 namespace addend {
 namespace {
 
-// Of the limit: what a stretch makes at least.
+// Divisor of the limit: a stretch makes at least limit / kStretches bytes.
 constexpr int64_t kStretches = 8;
-// What the model holds at a checkpoint, as a part of what was made since the last one, at most; and where the nodes of
-// a stretch take the limit.
+// Divisors of the bytes made since the last checkpoint: a new checkpoint is set where the model holds at most that part
+// of them. kLittleAtLast applies once the nodes of the stretch would fill the limit.
 constexpr int64_t kLittle = 16;
 constexpr int64_t kLittleAtLast = 4;
 // Nodes, and what lives while a stretch runs again, are this part of all that the stretch makes, as a rule.
@@ -133,7 +133,8 @@ void Checkpoints::Bury(size_t v) {
   Offer(v);
 }
 
-// What nobody reads is not made again either, so that nobody asks whose numbers it has.
+// True if a version may be dropped. Numbers that a rewrite adopted cannot be made again, so versions of its calls stay
+// unless nothing reads them.
 bool Checkpoints::MayDrop(const Version& version) const {
   if (version.stays) return false;
   return recorder_->program().calls[version.birth].adopted == 0 || !version.read;
@@ -195,7 +196,7 @@ bool Checkpoints::GiveUpOne() {
   const int64_t longest = Longest();
   const int64_t nodes = longest / kNodeShare;
   if (cuts_.size() <= 1 || pinned_ + nodes <= limit_) return false;
-  // What follows the last one is not known yet.
+  // Join a stretch only with the next one that is complete; what follows the last checkpoint is not known yet.
   const auto joined = [&](size_t k) { return cuts_[k].made + cuts_[k + 1].made; };
   const auto price = [&](size_t k) {
     return static_cast<double>(joined(k)) / static_cast<double>(std::max<int64_t>(cuts_[k].bytes, 1));

@@ -32,7 +32,8 @@ int64_t BytesOf(const Operand& operand) {
   return numel * static_cast<int64_t>(c10::elementSize(RowDtype(operand.dtype)));
 }
 
-// What a node's map makes of its own while it works. Elementwise maps work in place or make no copies.
+// Bytes of the copies that a node's map makes while it works; 0 for elementwise maps, which work in place or make no
+// copies.
 int64_t BytesOfCopies(const TracedRun& trace, const Node& node) {
   if (node.map && (node.map->Scale() != nullptr || node.map->Identity() || node.map->Accumulates())) return 0;
   const Call& call = trace.program.calls[node.call];

@@ -77,7 +77,7 @@ at::Tensor Cotangents::Take(const Call& call, const Operand& output) {
   return taken;
 }
 
-// As the operand views them, but for lazy conjugation and negation.
+// The operand's view of its storage, without lazy conjugation and negation.
 at::Tensor Cotangents::ViewOfPlain(const Operand& operand) {
   Operand plain = operand;
   plain.conjugated = plain.negated = false;

@@ -80,7 +80,7 @@ std::vector<at::Tensor> CotangentsOf(const Linearization& linearization, int64_t
       at::DimVector sizes = {count};
       sizes.append(probe.operand.geometry.sizes.begin(), probe.operand.geometry.sizes.end());
       const at::Tensor own = at::zeros(sizes, options.dtype(RowDtype(probe.operand.dtype)));
-      // Of complex numbers the parts lie side by side: a cotangent i makes the imaginary part a target.
+      // Complex numbers are viewed as pairs of real ones, so that the imaginary part is a target with the cotangent i.
       at::Tensor numbers = own.is_complex() ? at::view_as_real(own) : own;
       numbers = numbers.view({count, targets});
       numbers.narrow(0, begin - first, end - begin).narrow(1, begin - before, end - begin).diagonal().fill_(1);
@@ -162,7 +162,7 @@ ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOp
   };
   Linearization sum = linearization;
   sum.trace = PartOf(*linearization.trace, 0, 0, /*rest=*/true);
-  // What fails here goes forward, and is judged there.
+  // Ignore failures here: the caller then goes forward and judges there.
   sum.policy.on_failure = OnFailure::kIgnore;
   ThereAndBack all;
   SweepResult& result = all.result;

@@ -53,7 +53,7 @@ TORCH_LIBRARY(attended, library) {
   library.def(("with_weights" + arguments + " -> (Tensor, Tensor)").c_str(),
               [](const Tensor& q, const Tensor& k, const Tensor& v, const Optional<Tensor>& mask, double dropout,
                  bool causal, Optional<double> scale, bool shared) {
-                // Of unit values: the weights themselves.
+                // Attending to unit vectors gives the weights themselves.
                 const Tensor unit = at::eye(k.size(-2), v.options()).expand({v.size(0), v.size(1), -1, -1});
                 return std::make_tuple(std::get<0>(Attend(q, k, v, mask, dropout, causal, scale, shared)),
                                        std::get<0>(Attend(q, k, unit, mask, dropout, causal, scale, shared)));
@@ -214,7 +214,7 @@ std::vector<Network> AttentionNetworks() {
          const AttentionInputs in = InputsOf(x);
          return Attended(kAlone, {plain(in.query), in.key, in.value});
        }},
-      // What they are made of counts: see Note [Provenance].
+      // Coefficients as inputs: which operator made them changes the rule. See Note [Provenance].
       {"attention_gated_value",
        [](const Tensor& x) {
          const AttentionInputs in = InputsOf(x);
@@ -243,7 +243,7 @@ std::vector<Network> AttentionNetworks() {
          const Tensors both = Attended(kWithWeights, InputsOf(x), {}, true);
          return Tensors{both[0], at::matmul(both[1], InputsOf(x).query)};
        }},
-      // What comes out of it is no coefficient.
+      // The attended values are content, not coefficients, in the products that read them.
       {"attention_multiplied",
        [](const Tensor& x) {
          const Tensor out = Attended(kAlone, InputsOf(x))[0];
@@ -288,7 +288,7 @@ std::vector<Network> NormNetworks() {
          return Normalized(x.permute({1, 2, 0}), {}, {});
        }},
       {"norm_of_gates", [](const Tensor& x) { return Normalized(at::sigmoid(x), {}, {}); }},
-      // What comes out of it is no coefficient.
+      // The normalized values are content, not coefficients, in the products that read them.
       {"norm_multiplied",
        [](const Tensor& x) {
          const Tensor out = Normalized(x, {}, {})[0];
@@ -589,7 +589,7 @@ TEST(FusedRule, TakesAttentionInHalfPrecision) {
   }
 }
 
-// What the rule leaves over is rounding, and the sweep holds it to that.
+// The fused rule leaves over rounding only, and the sweep checks that bound.
 TEST(FusedRule, LeavesNothingOver) {
   const Policy policy = PolicyOf({});
   for (const Network& network : Networks()) {

@@ -92,7 +92,7 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
   return {any ? all.clamp_min(kNone) : at::Tensor(), mixed};
 }
 
-// Of bins whose boundaries are the same on the baseline, and belong to no component.
+// Labels of a look-up of bins; ended if its boundaries have labels or move on the baseline.
 IdLabels LookedUp(const Operator& op, const std::vector<c10::IValue>& arguments, const std::vector<IdOperand>& operands,
                   at::IntArrayRef sizes) {
   const auto& schema = op.schema().arguments();

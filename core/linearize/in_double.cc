@@ -21,12 +21,12 @@
 namespace addend {
 namespace {
 
-// What the run does not hold, or float64 cannot do.
+// Thrown if the run does not hold a value that is needed, or float64 cannot compute a call.
 struct Unavailable {};
 
 class RunInDouble {
  public:
-  // Of the calls that lead to a probe.
+  // Prepares to repeat the calls that lead to a probe.
   RunInDouble(const TracedRun& trace, const Probe& probe) : trace_(trace) {
     for (const Call& call : trace.program.calls) {
       if (call.index > probe.after_call) break;

@@ -35,7 +35,7 @@ bool SameTypeAndShape(const at::Tensor& a, const at::Tensor& b) {
 // Inference tensors have no count; those that are kept are copies, which nobody writes.
 int64_t VersionOf(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
 
-// What is known of a plain operand before its call; `written`: the run has written its storage.
+// A plain operand as it is before its call. `written`: the run has written its storage, so that a copy is kept.
 RunReferences::Plain PlainSeen(const at::Tensor& tensor, bool written) {
   RunReferences::Plain plain;
   if (!tensor.defined() || !tensor.has_storage() || tensor.is_meta()) return plain;

@@ -27,7 +27,7 @@ class KeptReferences {
   void AddInput(const Operand& operand);
   // Sets own.seen and own.known: before the model makes the call, which may write what it reads.
   void LookUp(CallAtHand& own) const;
-  // As LookUp, of a call that is run as others; see RunReferences::rewrites.
+  // Does the same as LookUp for a call that is run as others; see RunReferences::rewrites.
   void LookUpRewrite(CallAtHand& own) const;
   // After the call: the references of its outputs are this run's, and known where they are the last run's.
   void Keep(CallAtHand& own);

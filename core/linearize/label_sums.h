@@ -11,7 +11,7 @@ namespace addend {
 // added, [R, blocks], float64. In the order of the elements, in float64: one pass on the CPU, LibTorch operators
 // elsewhere.
 at::Tensor AddByLabel(const at::Tensor& products, const at::Tensor& labels, const at::Tensor& sums);
-// The same by LibTorch operators, on every device; the loop is tested against this function.
+// Computes AddByLabel with LibTorch operators, on every device; the loop is tested against this function.
 at::Tensor AddByLabelByOperators(const at::Tensor& products, const at::Tensor& labels, const at::Tensor& sums);
 
 }  // namespace addend

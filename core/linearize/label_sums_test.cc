@@ -45,7 +45,7 @@ TEST(AddByLabel, LongRunsRoundAsShortOnes) {
   EXPECT_NEAR(sums[0][0][1].item<double>(), expected, 1e-15 * expected);
   EXPECT_NEAR(sizes.item<double>(), expected, 1e-12 * expected);
   EXPECT_EQ(sums[0][0][0].item<double>(), 0);
-  // What is infinite stays so.
+  // Infinite summands give an infinite sum.
   products[0][0][7] = std::numeric_limits<double>::infinity();
   sums.zero_();
   AddByLabel(products, labels, sums);

@@ -106,7 +106,7 @@ void AbsorbBracket(const Call& call, Node& node, References& references) {
     const at::Tensor value = Widen(references.trace()->Value(output));
     const bool moved = k < passed.size() && passed[k].defined();
     const at::Tensor rest = moved ? value - passed[k].select(0, 0) : value;
-    // What is infinite has no parts and stays as it was.
+    // Keep the recorded reference of elements that are not finite: they cannot be split into parts.
     const at::Tensor reference = Widen(references.trace()->Reference(output));
     references.Replace(call, k, at::where(at::isfinite(rest), rest, reference));
     rounded = rounded || value.scalar_type() != output.dtype;
@@ -312,7 +312,7 @@ void Preparation::KeepNodes(const Linearization& linearization, const std::vecto
     const Call& call = trace.program.calls[node.call];
     const Rule* rule = parts_->choices.rules[node.call];
     const ValuesRead reads = ValuesReadBy(rule, call);
-    // What a row adds, masks or pays depends on its values.
+    // Keep no node whose addends, masks or payments depend on the values of the row.
     const bool same = rule != nullptr && rule->addends.count == 0 && !reads.operands && !reads.outputs && node.map &&
                       !node.joint && !node.starts && !node.keeps_bracket && !node.stand_in &&
                       !node.constant.defined() && call.made == nullptr && steady[node.call];

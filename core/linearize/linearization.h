@@ -42,7 +42,7 @@ struct Node {
   double bracket_bound = -1;
   double inner_terms = 0;   // as the rule says
   at::Tensor unread_terms;  // in its place, until somebody reads it: TakeTerms()
-  // Where memory is limited: values of the call that were dropped are needed after all. The node is not complete.
+  // Only if memory is limited: values of the call were dropped that the node needs after all. The node is not complete.
   bool lacks_values = false;
   bool stand_in = false;  // the recorded reference of the output was not finite; see references.h
   // How many elements lose their decomposed part to rounding, and the magnitude that they lose it in; see swamped.h.
@@ -70,7 +70,7 @@ struct Linearization {
   std::vector<uint32_t> probe_marks;  // bits of Freeze: where each probe's value comes from
   // Operators whose reference was not finite and was replaced; see references.h.
   std::vector<int64_t> stand_ins;
-  // Where memory is limited: makes nodes while a sweep goes back. Those in `nodes` have no maps then.
+  // Only if memory is limited: makes nodes while a sweep goes back. Those in `nodes` have no maps then.
   std::shared_ptr<Stretches> stretches;
 };
 
@@ -88,8 +88,8 @@ const std::vector<Node>& NodesOf(const Linearization& linearization);
 // The rule of each call, or null.
 std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry);
 
-// What a linearization is made with that does not depend on values: which rule, which policy and which marks each call
-// has, and which calls matter. Found once for runs that differ in their values only.
+// The parts of a linearization that do not depend on values: which rule, which policy and which marks each call has,
+// and which calls matter. Found once for runs that differ in their values only.
 class Preparation {
  public:
   // `everything`: for all traced calls. The policy is copied; the registry must outlive the preparation.
@@ -114,7 +114,7 @@ class Preparation {
 // `everything`: linearizes all traced calls. Throws Error with the operator's position if a rule cannot cover a call.
 Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything);
-// The same of a run that is like the one that the preparation was made of, but for its values.
+// Linearizes a run that differs only in its values from the one that the preparation was made of.
 Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparation& preparation);
 
 // Counts the nodes of a kind.

@@ -24,7 +24,8 @@
 namespace addend {
 namespace {
 
-// What was dropped because no rule reads it: NaN of its size, dtype and device, in the memory of one number.
+// Stand-in for a value that was dropped because no rule reads it: NaN of its size, dtype and device, in the memory of
+// one number.
 at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
   const auto options =
       at::TensorOptions(RowDtype(operand.dtype)).device(trace.program.storages[operand.storage].device);
@@ -124,8 +125,8 @@ void SharpenHalfOutputs(const Call& call, RuleCall& described) {
                           described.run(described.arguments, references)[0]};
 }
 
-// What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or
-// so. The sizes of the operands tell K: a product of [M, K] and [K, N] has MK * KN / MN = K^2.
+// The rounding error of an output, relative to its largest value: a sum of K terms errs by about eps sqrt(K). The sizes
+// of the operands tell K: a product of [M, K] and [K, N] has MK * KN / MN = K^2.
 double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType dtype) {
   double square = 1;
   for (const RuleOperand& operand : call.operands) {
@@ -133,7 +134,7 @@ double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType
       square *= std::max<double>(operand.value.numel(), 1);
   }
   square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
-  // What was in single precision is rounded as such, whatever the output is.
+  // Operands in single precision carry its rounding, whatever the dtype of the output is.
   double eps = EpsilonOf(output.scalar_type());
   for (const RuleOperand& operand : call.operands) {
     if (operand.decomposed) eps = std::max(eps, EpsilonOf(operand.value.scalar_type()));
@@ -150,7 +151,7 @@ bool ReadsAll(const RuleCall& call, const RuleResult& rule) {
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
     if (!operand.decomposed) continue;
-    // What is overwritten counts as read: nothing of it is left in the output.
+    // An overwritten operand counts as read: nothing of it is left in the output.
     const bool overwritten = operand.written && !rule.map;
     const bool read = std::find(rule.inputs.begin(), rule.inputs.end(), static_cast<int>(k)) != rule.inputs.end();
     all_read = all_read && (read || overwritten);
@@ -187,7 +188,7 @@ void ClaimBracket(const TracedRun& trace, const Call& recorded, const RuleCall& 
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const at::Tensor& output = call.outputs[k].value;
     if (!output.defined() || !Continuous(output.scalar_type())) continue;
-    // Of what many steps are composed to, the rule says what rounding may come to: sizes tell nothing.
+    // Composed rewrites report their own rounding, because it cannot be told from the sizes of the operands.
     const bool composed = rule.kind == Kind::kRewrite && rule.quadrature > 0 && !IsHalf(recorded.outputs[k].dtype);
     const double rounding = composed ? 0 : RoundingOf(call, output, recorded.outputs[k].dtype);
     // A tolerance that the user set for recovery holds for the bracket too.
@@ -260,7 +261,7 @@ double LargestShared(at::ScalarType dtype) {
   return std::sqrt(largest) * 1e-6;
 }
 
-// What an operator adds whatever its inputs are, where the policy pays it to somebody.
+// The constant that an operator adds whatever its inputs are, if the policy pays it to components; else undefined.
 at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
   if (call.policy->bias == Bias::kResidual || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
   const at::Tensor& reference = call.outputs[0].reference;

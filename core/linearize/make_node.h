@@ -16,7 +16,7 @@
 
 namespace addend {
 
-// What nodes are made from, beside the trace. Refers to the policy.
+// The rules, policies and marks that nodes are made from, beside the trace. Refers to the policy.
 struct Choices {
   std::vector<const Rule*> rules;  // by call
   CallPolicies policies;
@@ -52,8 +52,9 @@ void TakeTerms(Node& node);
 
 // The values that the node of a call is made of, as far as the rule tells; all of them without a rule.
 ValuesRead ValuesReadBy(const Rule* rule, const Call& call);
-// The same, and what else is asked of those that the trace holds or has dropped. The others may be missing from the
-// trace when it is made.
+// Returns the same for a call of a trace, but all values where rows begin, where numbers were adopted, and where
+// references or dropped operands are not known to be finite. Values that are not read may be missing from the trace
+// when the node is made.
 ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices);
 
 // Whether the node of a call is made before later references are used, which may depend on it: where a function is not
@@ -70,7 +71,7 @@ class NeededRows {
  public:
   // All must outlive it. `everything`: all rows are needed.
   NeededRows(const TracedRun& trace, const std::vector<Probe>& probes, bool everything);
-  // Of a call, once all later ones were asked and their nodes added.
+  // True if anything later reads rows of a call. Ask for the calls from last to first, and add the nodes of each.
   bool OfCall(int64_t c);
   void Add(const Node& node);
 

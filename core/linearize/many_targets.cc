@@ -22,7 +22,7 @@ int64_t TargetsOf(const std::vector<at::Tensor>& cotangents) {
   return 0;
 }
 
-// Of the rows of one target, in the largest tensor on its way.
+// Bytes of the rows of one target, in the largest tensor on its way.
 int64_t LargestBytes(const Linearization& linearization) {
   int64_t largest = 1;
   const auto meet = [&](const Operand& operand) {
@@ -46,7 +46,7 @@ at::Tensor Joined(const std::vector<AdjointResult>& results, const PartOf& part_
   return at::cat(parts, 0);
 }
 
-// What was found for some targets after the others, in their order.
+// Joins results for consecutive targets, in their order.
 AdjointResult Join(std::vector<AdjointResult> results) {
   AdjointResult all = results[0];
   for (at::Tensor AdjointResult::*part :

@@ -8,7 +8,7 @@
 namespace addend {
 namespace {
 
-// Where an operator's arguments say more than its name.
+// Marks that depend on an operator's arguments, not on its name alone.
 uint32_t MarkByArguments(const Rule& rule, const Call& call) {
   if (rule.mark_by == nullptr) return 0;
   std::vector<bool> decomposed;

@@ -40,14 +40,14 @@ class Marks {
   uint32_t Frozen(size_t call, size_t operand) const { return Of(call, operand).frozen; }
   // Bits of Freeze that the operand of a call has and that are content_first, and not frozen.
   uint32_t ContentFirst(size_t call, size_t operand) const { return Of(call, operand).content_first; }
-  // By probe: the marks of its value.
+  // The marks of each probe's value.
   const std::vector<uint32_t>& of_probes() const { return of_probes_; }
 
  private:
   struct Mark {
     // `made` under the policy of the call that makes it.
     static Mark Of(uint32_t made, const Policy& policy);
-    // What two tensors have in common.
+    // Keeps the marks that two tensors have in common.
     Mark& operator&=(const Mark& other);
     Mark& operator|=(const Mark& other);
 

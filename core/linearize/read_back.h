@@ -43,12 +43,13 @@ class ReadBack {
   std::unique_ptr<Found> StandIn(const CallAtHand& own) const;
 
  private:
-  // Of all of an integer storage.
+  // A cast that gave all of an integer storage.
   struct Cast {
     int version = 0;
     Operand floats;   // which the integers are of, element by element
     Operand written;  // how the cast laid them out
-    // Of the floats' storage: within a limit of memory the run may have dropped them by the time they are read back.
+    // Value and reference of the floats' storage: within a limit of memory the run may have dropped them by the time
+    // they are read back.
     at::Tensor value;
     at::Tensor reference;
   };

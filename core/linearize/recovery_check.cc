@@ -127,7 +127,7 @@ double RecoveryCheck::Inherited(const Node& node, size_t output) const {
   return bound + (given ? LargestFinite(passed[output]) : 0);
 }
 
-// What the parts of an operand miss, [1, *S]; undefined where its rows are gone.
+// The difference that the parts of an operand leave to its value, [1, *S]; undefined if its rows are gone.
 at::Tensor RecoveryCheck::Missing(const Call& call, const Operand& operand) const {
   const auto overwritten = [&](const Operand& other) { return other.written && other.storage == operand.storage; };
   if (!rows_.Has(operand.storage) || std::any_of(call.outputs.begin(), call.outputs.end(), overwritten)) return {};

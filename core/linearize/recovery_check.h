@@ -41,7 +41,8 @@ class RecoveryCheck {
   // An output whose rows are gone is judged by these numbers alone. Returns false if it takes the rows to tell.
   bool JudgeByNumbers(const Node& node, size_t k, const Settled& settled, double tolerance, bool whole,
                       OperatorCheck& check);
-  // What rounding allows an output to be off, relative to its value, when its operator has just run.
+  // The tolerance that rounding alone asks for when an operator has just run: the error of output k, relative to its
+  // value.
   double ToleranceOf(const Node& node, size_t k) const;
   // Judges an operand by itself. Returns false if it fails.
   bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference,
@@ -55,7 +56,7 @@ class RecoveryCheck {
   double worst_recovery_error = 0;
 
  private:
-  // What else is allowed where a check would fail; absolute.
+  // Allowances that are computed only if a check would fail; absolute.
   struct Allowance {
     double reach = 0;
     double inherited = 0;

@@ -61,7 +61,7 @@ std::vector<c10::IValue> ReferenceRun::RunForIds(const CallAtHand& own) {
   }
 }
 
-// What the operator is called with on the baseline. Generators draw what they drew for the model.
+// The arguments of the operator on the baseline. Generators are set to draw what they drew for the model.
 std::vector<c10::IValue> ReferenceRun::Arguments(const CallAtHand& own, bool for_ids) {
   for (const Operand& operand : own.call.operands) {
     if (!operand.written || operand.storage < 0) continue;
@@ -81,8 +81,8 @@ std::vector<c10::IValue> ReferenceRun::Arguments(const CallAtHand& own, bool for
   return arguments;
 }
 
-// What stands for the results where the baseline lies outside of the operator's domain (a matrix without inverse, say).
-// Without numbers there is a stand-in: see Note [Stand-ins].
+// Results for a baseline outside of the operator's domain (a matrix without inverse, say): NaN, for which a stand-in is
+// made later. See Note [Stand-ins].
 std::vector<c10::IValue> ReferenceRun::StandIns(const CallAtHand& own) {
   std::vector<c10::IValue> results;
   for (const c10::IValue& result : own.results) {

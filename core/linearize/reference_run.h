@@ -29,7 +29,7 @@ class ReferenceRun {
   // The results of a call that the model made; writes the references of what it writes. NaN where the operator fails.
   // Throws FailedPrecondition where rows of ids would begin in that.
   std::vector<c10::IValue> Run(const CallAtHand& own);
-  // The same for a call that gives integers, booleans or numbers only. None where it fails.
+  // The results of a call that gives integers, booleans or numbers only. None if it fails.
   std::vector<c10::IValue> RunForIds(const CallAtHand& own);
 
   // The results of a call that the model has not made, on the values or on the references. Writes copies, and of the

@@ -66,7 +66,7 @@ bool UpdatesStatistics(const OperatorTraits& traits, const Call& call) {
 class RepeatedRun::Memory {
  public:
   std::shared_ptr<TracedRun> trace;
-  // By slot, over the whole storage.
+  // Tensors by slot, each over the whole storage.
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> references;  // undefined: equal to the value
 };
@@ -366,7 +366,7 @@ bool RepeatedRun::SameOnReferences(const Step& step, Memory& memory) const {
   return SameNumbers(numbers, step.numbers);
 }
 
-// What the run says of numbers and conditions on the baseline.
+// Notes for each condition whether its operands are the same on the baseline.
 void RepeatedRun::LookAtBaseline(Memory& memory) const {
   for (const Comparison& comparison : comparisons_) {
     bool same = true;

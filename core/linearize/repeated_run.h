@@ -39,7 +39,7 @@ struct RepeatedInput {
 
 class RepeatedRun {
  public:
-  // What one repetition needs, kept for the next one.
+  // Memory of one repetition, kept for the next one.
   class Memory;
 
   // `first`: a finished run that keeps everything. Runs it once on its own inputs. Throws FailedPrecondition, with the
@@ -70,7 +70,7 @@ class RepeatedRun {
                  const StageProgress& progress = nullptr) const;
 
   const std::shared_ptr<const TracedRun>& first() const { return first_; }
-  // By call of the trace: whether all references that it reads or gives stay, and all plain operands too.
+  // Tells for each call of the trace whether all references that it reads or gives stay, and all plain operands too.
   std::vector<bool> SteadyCalls() const;
 
  private:

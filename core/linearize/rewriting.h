@@ -33,20 +33,20 @@ class Rewriting {
 
   // Whether the rule that stands in for the rewrite covers the call; see Note [Fused rewrites] in core/rules/fused.h.
   bool IsFused(const CallAtHand& own) const;
-  // What the operator itself gives on the values, which no scope sees.
+  // The results of the operator itself on the values; no scope sees that it runs.
   std::vector<c10::IValue> RunItself(const CallAtHand& own) const;
   // Runs the rewrite with tracing on. Its results have the numbers of `given`, which the operator itself gave. Throws
   // what the rewrite throws, and Internal where its results differ from those.
   std::vector<c10::IValue> Run(CallAtHand& own, const std::vector<c10::IValue>& given);
 
  private:
-  // What the results of a rewrite are compared with, result by result.
+  // Expected results of a rewrite, result by result.
   struct Expected {
     std::vector<at::Tensor> values;
     std::vector<at::Tensor> references;  // undefined: the operator fails on them
     bool known = false;                  // the references are the last run's
   };
-  // Where a call writes its results, one for each of them; none where it returns them.
+  // Tensors that a call writes its results to, one for each of them; none if it returns them.
   struct Targets {
     std::vector<at::Tensor> tensors;
     bool is_out = false;

@@ -23,7 +23,7 @@ Role::Role(const Registry& registry, const Operator& op) : full_name(FullName(op
   flow = IdFlowOf(name);
   const bool apart = op.composite() && NamesDimensions(op.schema());
   if (!apart) rule = RuleOrFused(registry, name, full_name);
-  // Of one_hot's own steps each would see a whole vector depend on its id.
+  // Treat one_hot as a whole: in its own steps a whole vector would depend on one id.
   const bool whole = !apart && (registry.Find(name, full_name) != nullptr || flow == IdFlow::kOneHot);
   if (!whole && !apart) rewrite = registry.FindRewrite(name, full_name);
   expands = !whole && rewrite == nullptr && op.composite();

@@ -1,4 +1,4 @@
-// What an operator means to tracing, looked up once for each schema.
+// Role of an operator in tracing, looked up once for each schema.
 #ifndef ADDEND_CORE_LINEARIZE_ROLE_H_
 #define ADDEND_CORE_LINEARIZE_ROLE_H_
 

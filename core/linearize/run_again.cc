@@ -32,8 +32,8 @@ namespace {
               call.position, "attribute without a memory limit");
 }
 
-// What the call gives, as the tensors of its outputs: on the value, or on the baseline. What it writes is written in
-// copies of the storages, which `written` gets.
+// Runs a call on the value or on the baseline and returns the tensors of its outputs. Writes go to copies of the
+// storages, which `written` gets.
 std::vector<at::Tensor> Give(const TracedRun& trace, const Call& call, bool on_baseline,
                              absl::flat_hash_map<int, at::Tensor>* written) {
   const auto flat = [&](const Operand& operand) {
@@ -81,7 +81,7 @@ void RequireFingerprint(const Call& call, const Kept& kept) {
 
 at::Tensor Nothing(const at::Tensor& value) { return at::full_like(value, std::numeric_limits<double>::quiet_NaN()); }
 
-// As ReferenceRun gives them where the operator fails on the baseline.
+// Runs a call on the baseline. Returns NaN if the operator fails there, as ReferenceRun does.
 std::vector<at::Tensor> ReferencesOf(const TracedRun& trace, const Call& call, const std::vector<at::Tensor>& values,
                                      absl::flat_hash_map<int, at::Tensor>* written) {
   try {
@@ -138,7 +138,7 @@ std::vector<int64_t> CallsThatMake(const TracedRun& trace, const std::vector<Ope
   for (const Operand& operand : operands) ask(operand);
   std::vector<int64_t> calls;
   while (!open.empty()) {
-    // What a call reads was made by earlier ones.
+    // Take the last call first: whatever it reads was made by earlier ones.
     calls.push_back(*open.rbegin());
     open.erase(calls.back());
     for (const Operand& operand : trace.program.calls[calls.back()].AsMade().operands) ask(operand);

@@ -19,7 +19,8 @@
 namespace addend {
 namespace {
 
-// What every version of every storage holds at one point of the line, as TracedRun::storages; undefined: its value.
+// The contents of every version of every storage at one point of the line, ordered as TracedRun::storages; undefined:
+// equal to its value.
 using Point = std::vector<std::vector<at::Tensor>>;
 
 // Ids and what is plain are the same at every point.
@@ -36,7 +37,7 @@ Point PointOf(const TracedRun& trace, bool at_value) {
 }
 
 at::Tensor Between(const at::Tensor& reference, const at::Tensor& value, double share) {
-  // The same infinity in both stays one.
+  // Equal elements stay as they are, infinite ones too.
   return at::where(value.eq(reference), value, reference + (value - reference) * share);
 }
 
@@ -173,7 +174,7 @@ void ForEachPiece(const std::shared_ptr<const TracedRun>& trace, const Registry&
 // Adds a later piece to the sum of those before it.
 void Add(AdjointResult piece, AdjointResult& sum) {
   sum.components += piece.components;
-  // As above: a piece begins where the one before it ends, but for what became of its reference.
+  // Add the gap to the end of the piece before, as in the sweep above; it is zero unless the reference was replaced.
   sum.leftover += piece.leftover + (piece.reference - sum.value).masked_fill(piece.reference.eq(sum.value), 0);
   sum.value = piece.value;
   sum.given += piece.given;

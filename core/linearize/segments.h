@@ -36,7 +36,7 @@ struct Explained : Pieces {
 };
 
 struct Attributed : Pieces {
-  // Of all pieces together.
+  // The sum over all pieces.
   AdjointResult adjoint;
 };
 
@@ -59,7 +59,7 @@ Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const 
                                  const CotangentsFor& cotangents, bool nodes = false,
                                  const StageProgress& progress = nullptr,
                                  std::shared_ptr<const Preparation> prepared = nullptr);
-// The same from cotangents that depend on nothing.
+// Linearizes and sweeps backward from cotangents that do not depend on the references.
 Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
                                  const std::vector<at::Tensor>& cotangents, bool nodes = false,

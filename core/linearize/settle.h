@@ -46,7 +46,7 @@ struct UnreadSettled {
   std::array<at::Tensor, 7> unread;
   std::array<double, 7> known = {};
 };
-// The same as Settle() without waiting for a device.
+// Computes what Settle() does, without waiting for a device.
 UnreadSettled SettleUnread(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                            const SettleOptions& options, at::Tensor* sum);
 // Several of them, by one read.

@@ -1,4 +1,4 @@
-// Where rows begin in a run: the inputs that are split, and tensors inside the model.
+// Places where rows begin in a run: the inputs that are split, and tensors inside the model.
 #ifndef ADDEND_CORE_LINEARIZE_STARTS_H_
 #define ADDEND_CORE_LINEARIZE_STARTS_H_
 

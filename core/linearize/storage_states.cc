@@ -10,7 +10,7 @@
 namespace addend {
 
 const at::Tensor& Steps::Labels() const {
-  // What it was found by keeps other storages' steps.
+  // Free the function once it was called: it keeps the steps of other storages.
   if (find_) labels_ = std::exchange(find_, nullptr)();
   return labels_;
 }

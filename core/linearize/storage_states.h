@@ -1,4 +1,4 @@
-// What the tracer keeps in mind about storages while the model runs: the versions of each, and what is on the baseline.
+// States of the storages while the model runs: the versions of each, and its reference on the baseline.
 //
 // Note [Versions]
 // A storage that a traced call reads or writes is kept, as it was at the call, under the storage's version number. The
@@ -26,7 +26,7 @@ namespace addend {
 // tracked_ids.h. Worked out when somebody asks.
 class Steps {
  public:
-  // Of an input as it was given.
+  // Takes the labels of an input as it was given.
   explicit Steps(at::Tensor labels) : labels_(std::move(labels)) {}
   // `length`: of the chain that leads to it.
   Steps(std::function<at::Tensor()> find, int length) : length_(length), find_(std::move(find)) {}
@@ -72,9 +72,9 @@ class StorageStates {
   // `recorder`: knows the storages; must outlive the states. `differentiable`: see TracedRun.
   StorageStates(Recorder* recorder, bool differentiable) : recorder_(recorder), differentiable_(differentiable) {}
 
-  // By storage id; made on first sight, which moves the others.
+  // The state of a storage id. Made when it is first asked for, which moves the other states in memory.
   StorageState& Of(int storage);
-  // Of a storage that an operand of a call lies in.
+  // The state of a storage that an operand of a call lies in.
   const StorageState& At(int storage) const { return states_[storage]; }
   const StorageInfo& Info(int storage) const { return recorder_->program().storages[storage]; }
 
@@ -92,7 +92,7 @@ class StorageStates {
   // A copy of the whole storage of `operand`, which `tensor` is, in one dimension.
   at::Tensor FlatCopy(const Operand& operand, const at::Tensor& tensor) const;
 
-  // By storage id, the versions that were kept; ends the states.
+  // Returns the versions that were kept, by storage id, and ends the states.
   std::vector<std::vector<Kept>> Take();
 
  private:

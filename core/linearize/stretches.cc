@@ -26,7 +26,7 @@ std::vector<Operand> MakeAgain(TracedRun& trace, const std::vector<Operand>& ope
   return made;
 }
 
-// What reports and notes ask of a node later.
+// A copy of a node without its map: reports and notes ask for nothing more.
 Node WithoutMap(const Node& node) {
   Node light = node;
   light.map = nullptr;
@@ -52,7 +52,7 @@ Stretches::Stretches(std::shared_ptr<TracedRun> trace, std::unique_ptr<const Pol
     for (const Operand& operand : trace_->program.calls[c].operands) want(operand);
   }
   for (const Probe& probe : probes_) want(probe.operand);
-  // What a probe is computed from is asked for when it is judged.
+  // Restore the operands of each probe's maker, which are read when the probe is judged.
   for (const Probe& probe : probes_) {
     if (trace_->program.calls.empty()) break;
     for (const Operand& operand : trace_->program.calls[MakerOf(*trace_, probe)].operands) {
@@ -130,7 +130,8 @@ Stretches::Made Stretches::Make(int64_t c) const {
 
 Stretches::Made Stretches::MakeWithValues(int64_t c) {
   const Call& call = trace_->program.calls[c];
-  // What attention reads may have been made in a stretch before; see Note [Written-out attention].
+  // Restore the operands of attention, which may have been made in an earlier stretch; see Note [Written-out
+  // attention].
   if (call.made != nullptr) MakeAgain(*trace_, {call.operands.begin(), call.operands.end()});
   Made made = Make(c);
   if (!made.node || !made.node->lacks_values) return made;

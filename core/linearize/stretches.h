@@ -62,7 +62,7 @@ class Stretches {
     int64_t last = 0;  // the first call behind it
   };
 
-  // What happens on the way forward through a stretch.
+  // Plan of the way forward through a stretch.
   struct Plan {
     std::vector<bool> runs;                               // by call: it runs again
     absl::flat_hash_map<VersionId, int64_t> last_reader;  // a call that runs again, or whose node is made of it
@@ -73,7 +73,7 @@ class Stretches {
   void GoBack(const Range& range, std::vector<Made> made, NeededRows& needed,
               const std::function<void(const Node&)>& visit);
   Made Make(int64_t c) const;
-  // The same, with all values that it turns out to need.
+  // Makes the node of a call and restores all values that it turns out to need.
   Made MakeWithValues(int64_t c);
   bool MayDrop(const Operand& operand) const;
   Plan MakePlan(const Range& range, bool hold) const;

@@ -39,9 +39,9 @@ SumCheck::Gap SumCheck::GapOf(size_t probe, const ProbeRows& rows) const {
       policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
   const auto largest = [&](const at::Tensor& t) { return ReadNumber(t.masked_fill(infinite, 0).max()); };
   gap.missing = (rest_[probe] - sums_[probe]).masked_fill(infinite, 0);
-  // What rounding does inside of operators shows in the first sweep as well.
+  // Errors of the first sweep show the rounding inside of operators.
   gap.allowed = relative * largest(sizes_[probe]) + 16 * largest(errors_[probe]);
-  // What was asked for is held to its own scale.
+  // Limit the error by the scale of the probe's own value and reference.
   const double own =
       OwnAllowance(rows.single, largest(rows.value.abs()), LargestFinite(rows.reference), policy.tolerance);
   gap.allowed = std::min(gap.allowed, own);

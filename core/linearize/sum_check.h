@@ -32,7 +32,7 @@ class SumCheck {
 
  private:
   const Linearization& linearization_;
-  // By probe, [*S].
+  // Tensors by probe, [*S].
   std::vector<at::Tensor> rest_;
   std::vector<at::Tensor> sums_;
   std::vector<at::Tensor> sizes_;   // magnitudes of everything

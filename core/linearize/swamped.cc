@@ -17,12 +17,12 @@
 namespace addend {
 namespace {
 
-// Of a number of this size single precision keeps no more than three digits behind the point.
+// Least magnitude of a mask: at this size single precision keeps no more than three digits behind the point.
 constexpr double kMask = 4096;
-// What lies so far below the largest of its row has no weight in a softmax, in double precision either.
+// Distance below the largest of its row at which a score has no weight in a softmax, in double precision either.
 constexpr double kOutOfReach = 1000;
 
-// What is added without being decomposed, in the output's dtype; undefined where nothing of the size of a mask is.
+// The addend that is not decomposed, in the output's dtype; undefined if none of its elements is as large as a mask.
 at::Tensor MaskOf(const RuleCall& call, const Addends& addends) {
   if (addends.count == 0 || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
   const at::Tensor& output = call.outputs[0].value;

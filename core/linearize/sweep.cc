@@ -19,7 +19,7 @@
 namespace addend {
 namespace {
 
-// What a sweep carries beside the components of its trace, and for whom.
+// Contents of a sweep beside the components of its trace, and who asks for them.
 struct SweepKind {
   int64_t components = 0;                                // of all sweeps that this is a part of; for tolerances
   const std::vector<at::Tensor>* sums_of_all = nullptr;  // set: components alone; see SweepComponents

@@ -45,12 +45,12 @@ struct SweepResult {
 // operator's position on a tracing failure where Policy::on_failure is kError.
 SweepResult SweepForward(const Linearization& linearization, const Progress& progress = nullptr);
 
-// As SweepForward, for a trace that holds only some of the components, or sums of them. Tolerances are computed for
-// `components`, the number in the whole run.
+// Sweeps a trace that holds only some of the components, or sums of them. Tolerances are computed for `components`, the
+// number in the whole run.
 SweepResult SweepPart(const Linearization& linearization, int64_t components, const Progress& progress = nullptr);
 
-// As SweepForward for components only: no leftover, no moves, no checks. `sums`: what SumsBeforePayments gives for all
-// components of the run that these are a part of. No node may depend on all components together (see payments.h).
+// Sweeps components only: no leftover, no moves, no checks. `sums`: what SumsBeforePayments gives for all components of
+// the run that these are a part of. No node may depend on all components together (see payments.h).
 SweepResult SweepComponents(const Linearization& linearization, const std::vector<at::Tensor>& sums,
                             const Progress& progress = nullptr);
 

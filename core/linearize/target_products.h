@@ -42,9 +42,8 @@ class TargetProducts {
   at::Tensor Value(const Operand& operand) const;
   at::Tensor Reference(const Operand& operand) const;
   at::Tensor Move(const Operand& operand) const;
-  // What an operand's terms come to at most: the magnitudes of each target's cotangents, times the largest finite
-  // magnitude of value and reference, or of the whole storage, where that is known; `least`, if it is smaller.
-  // [targets]
+  // Upper bound of an operand's terms: the magnitudes of each target's cotangents, times the largest finite magnitude
+  // of value and reference, or of the whole storage, where that is known; `least`, if it is smaller. [targets]
   at::Tensor LargestTerms(const at::Tensor& cotangents, const Operand& operand, double least) const;
 
   // The contribution of an operand's move to each target, [targets].

@@ -202,7 +202,7 @@ std::vector<c10::IValue> Tracer::RunRewrite(CallAtHand& own) {
   });
 }
 
-// Of several precisions the lowest is told.
+// Notes the lowest precision in which an operand of a product is multiplied.
 void Tracer::NotePrecision(const Role& role, const Call& call) {
   const Products products = role.rewrite != nullptr ? role.rewrite->products
                             : role.rule != nullptr  ? role.rule->products
@@ -255,7 +255,7 @@ void Tracer::BeforeRun(CallAtHand& own) {
   }
   own.ForEachOperand([&](const at::Tensor& tensor, const Operand& operand) {
     if (operand.storage < 0) return;
-    // What the call reads is kept before it may be overwritten.
+    // Keep each operand before the call may overwrite it.
     if (traced) states_.Keep(operand, tensor);
     if (operand.written) states_.PrepareWrite(operand, tensor, traced);
   });
@@ -310,7 +310,7 @@ void Tracer::TraceView(CallAtHand& own, const std::vector<at::Tensor>& tensors) 
 // A number that the call hands to the program around it.
 void Tracer::TraceGuard(const CallAtHand& own) {
   bool same = false;
-  // Of a call that gives tensors as well nobody knows: it may write its operands, and runs on the baseline later.
+  // Skip calls that also return tensors: they may write operands, and run on the baseline later.
   if (own.call.outputs.empty() && !ids_.ReadsUnknown(own.call)) {
     const std::vector<c10::IValue> references = reference_run_.RunForIds(own);
     same = std::equal(own.results.begin(), own.results.end(), references.begin(), references.end(), SamePlain);

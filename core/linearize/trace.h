@@ -67,8 +67,8 @@ class Tracer : public CallHandler {
     starts_.AddFloatInput(wide_inputs_.Add(value), wide_inputs_.Wide(reference), labels, read_labels);
     trace_.elements += value.numel();
   }
-  // Where operators compute in a wider dtype, what the parts miss of value - reference, by their rounding in their own
-  // dtype, is leftover. `marks`, `depth` and `single` are those of Start.
+  // Adds an input that is given in parts. If operators compute in a wider dtype, the rounding of the parts in their own
+  // dtype, by which they miss value - reference, is leftover. `marks`, `depth` and `single` are those of Start.
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
                 const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0, bool single = false);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
@@ -117,8 +117,8 @@ class Tracer : public CallHandler {
   void RefuseBytes(const CallAtHand& own, const std::vector<at::Tensor>& tensors) const;
   // Notes the conditions that a call reads. Returns whether they are the same on the baseline.
   bool NoteConditions(const CallAtHand& own);
-  // Of a call that reads floats back which were cast to integers: see Note [Rounding through integers]. Where each is
-  // made of one element of an input (`starts`), the integers are ids of it, and it is no such call.
+  // Traces a call that reads floats back which were cast to integers: see Note [Rounding through integers]. Returns
+  // false for any other call, and if each integer is made of one element of an input (`starts`): those are ids.
   bool TraceReadBack(CallAtHand& own, const std::vector<at::Tensor>& tensors, bool starts);
   void RequireRule(const CallAtHand& own) const;
   bool KnowsOutputs(const CallAtHand& own) const;

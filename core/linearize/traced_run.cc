@@ -34,7 +34,7 @@ void RequireHeld(const Kept& kept, const Operand& operand) {
   throw Internal(absl::StrCat("version ", kept.version, " of storage ", operand.storage, " was dropped"));
 }
 
-// What has the labels of rows that begin in a call: the ids that it reads vectors by, or else what it gives.
+// The operand with the labels of rows that begin in a call: the ids that it reads vectors by, or else its output.
 const Operand& LabelledOf(const Call& call) {
   return IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone ? call.outputs[0] : call.operands[1];
 }

@@ -38,11 +38,11 @@ struct Kept {
   // The largest magnitudes of value and reference, where both were seen to be finite; negative: not looked at.
   double largest_value = -1;
   double largest_reference = -1;
-  // Of a version that was dropped: what it has to be when it is made again; 0: not known.
+  // Fingerprint of a dropped version, which it has to have when it is made again; 0: not known.
   uint64_t fingerprint = 0;
 };
 
-// Where rows begin: a decomposed input. Exactly one of `labels` and `parts` is defined.
+// A decomposed input, in which rows begin. Exactly one of `labels` and `parts` is defined.
 struct Start {
   Operand operand;
   at::Tensor labels;  // int64 over the storage: the component that each element belongs to, -1 for none
@@ -56,8 +56,8 @@ struct Start {
   std::optional<Operand> inside;
 };
 
-// Where numbers that are plain to rules (conditions, indices, numbers that a program reads) came from decomposed
-// tensors or from ids.
+// Numbers that are plain to rules (conditions, indices, numbers that a program reads) and came from decomposed tensors
+// or from ids.
 struct Condition {
   Position origin;    // the operator that derived them
   Position use;       // the operator that read them
@@ -95,7 +95,7 @@ struct TracedRun {
   // the value's or the baseline's, says Policy::conditions.
   std::vector<Condition> conditions;
   bool baseline_conditions = false;
-  // What some call multiplies float32 in, as settings say; see Note [Reduced precision].
+  // Lowest precision in which a call multiplies float32, by the settings; see Note [Reduced precision].
   std::optional<ReducedPrecision> precision;
   // Calls that handed a number computed from decomposed tensors or ids to the program around them (item(), if).
   std::vector<Condition> guards;
@@ -104,7 +104,7 @@ struct TracedRun {
   at::Tensor Value(const Operand& operand) const;
   at::Tensor Reference(const Operand& operand) const;
   at::Tensor Labels(const Operand& operand) const;
-  // What the run on the baseline read in the operand's place.
+  // The tensor that the run on the baseline read in the operand's place.
   at::Tensor OnBaseline(const Operand& operand) const;
   // Whether rows begin in what a call gives: an embedding, a bag or a cast of ids; see Note [Ids].
   bool StartsRows(const Call& call) const;
@@ -123,8 +123,8 @@ struct TracedRun {
   bool ValueIsFinite(const Operand& operand) const;
 };
 
-// Where the host waits: looks at values and references of all that has rows, by one read; not at references that were
-// seen to be finite. See Note [Host reads].
+// Reads the largest magnitudes of all values and references that rows belong to, if the host waits for a device, by one
+// read; skips references that were seen to be finite. See Note [Host reads].
 void LookAtNumbers(TracedRun& trace);
 
 // A policy for a run, with the tolerance that its precision asks for if the user chose none.

@@ -99,7 +99,7 @@ Position TrackedIds::OriginOf(const Call& call) const {
   return call.position;
 }
 
-// Where an operand of integers or booleans is another on the baseline; undefined: nowhere.
+// Mask of elements of an integer or boolean operand that differ on the baseline; undefined if there are none.
 at::Tensor TrackedIds::MovesOf(const Operand& operand, const at::Tensor& value) const {
   if (!Labelled(operand)) return {};
   const StorageState& state = states_->At(operand.storage);
@@ -115,7 +115,7 @@ bool TrackedIds::SameOnBaseline(const CallAtHand& own) const {
   return same;
 }
 
-// What is known of an operand of integers or booleans, or of floats that are steps.
+// Labels and moves of an operand of integers or booleans, or of floats that are steps.
 IdOperand TrackedIds::IdOf(const at::Tensor& tensor, const Operand& operand) const {
   IdOperand id;
   if (operand.storage < 0 || !(operand.labelled || operand.decomposed)) return id;
@@ -144,7 +144,7 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
   const IdFlow flow = own.role.StepFlow();
   if (flow != IdFlow::kMoves && flow != IdFlow::kElementwise) return;
   if (own.call.outputs.size() != 1 || states_->Info(output.storage).dtype != output.dtype) return;
-  // By operand: its steps, or what is known of it as an id.
+  // Steps of each operand, or its labels and moves if it is an id.
   std::vector<std::pair<std::shared_ptr<const Steps>, IdOperand>> sources;
   int length = before ? before->length() : 0;
   bool follows = true;
@@ -172,7 +172,7 @@ void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
                        return tensor.defined() ? at::empty({}, tensor.options()).expand(tensor.sizes()) : tensor;
                      })
                                                         : std::vector<c10::IValue>()] {
-    // Of several devices, the first.
+    // Use the device of the first operand that has steps.
     const auto first = std::find_if(sources.begin(), sources.end(), [](const auto& source) { return source.first; });
     const at::TensorOptions options = first == sources.end() ? at::kLong : first->first->Labels().options();
     std::vector<IdOperand> known;
@@ -259,13 +259,13 @@ void TrackedIds::AdoptAll(Call& call, const std::vector<at::Tensor>& tensors, co
           output);
     StorageState& state = states_->Of(output.storage);
     state.unknown = state.unknown || unknown;
-    // What a comparison says is no id, even where it depends on one alone; an id that it was applied to still is. See
+    // A comparison gives a condition, not an id, even if it depends on one id alone; the id itself remains one. See
     // Note [Steps].
     const bool one = labelled && !own.mixed;
     const bool id = (ids || steps) && one && output.dtype != at::kBool;
     state.step = steps && one && output.dtype == at::kBool;
     state.condition = !id && (state.condition || output.dtype == at::kBool || (!labelled && !ids));
-    // Of ids that were read from floats, the operator that did so; ids that were given come from nowhere.
+    // Ids that were read from floats have the operator that did so as their origin; ids that were given have none.
     if (id && ids && !derived) state.origin.reset();
     states_->Keep(output, tensors[k]);
   }

@@ -75,8 +75,8 @@ bool UnseenMemory::ReadsUnseen(const Call& call) const {
   return unseen;
 }
 
-// What the model itself handed over to be read has its content, whoever wrote it: torch.tensor() does that by pointer,
-// too.
+// Throws if an operator gives memory whose content was not seen written. Memory that the model itself handed over
+// (`given`) has its content, whoever wrote it: torch.tensor() writes by pointer, too.
 void UnseenMemory::RequireSeen(const Operator& op, const std::vector<c10::IValue>& results,
                                const std::vector<at::Tensor>& given) const {
   const auto& returns = op.schema().returns();

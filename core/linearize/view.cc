@@ -30,7 +30,7 @@ at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool diffe
   const bool plain = tensor.scalar_type() == storage.dtype && IsPlain(tensor);
   const bool attached = tensor.is_conj() || tensor.is_neg() || (tensor.requires_grad() && !plain);
   at::Tensor own = differentiable || !attached ? tensor : tensor.detach();
-  // What was made in inference mode has to be another tensor on the same memory before rules can differentiate it.
+  // Wrap the memory of an inference tensor in another tensor, which rules can differentiate.
   if (tensor.is_inference()) {
     own = at::empty({0}, tensor.options())
               .set_(tensor.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());

@@ -28,7 +28,7 @@ class WideInputs {
   at::Tensor Add(const at::Tensor& value);
   // The view of a copy that a tensor of an input's memory stands for; else the tensor.
   at::Tensor Seen(const at::Tensor& tensor) const;
-  // The same of all arguments on the stack.
+  // Replaces all arguments on the stack by what Seen() gives for them.
   void See(const Operator& op, Stack* stack) const;
 
  private:

@@ -20,7 +20,7 @@
 namespace addend {
 namespace {
 
-// What lies so far below every score has a weight of exactly zero: exp(-746) is zero in float64, exp(-104) in float32.
+// Distance below every score at which a weight is exactly zero: exp(-746) is zero in float64, exp(-104) in float32.
 // Summands leave every row a score that they lower by 1000 at most.
 constexpr double kFarBelow = 2000;
 
@@ -31,7 +31,7 @@ std::optional<double> NumberOf(const c10::IValue& argument) {
   return argument.toTensor().is_complex() ? std::nullopt : std::make_optional(ReadNumber(argument.toTensor()));
 }
 
-// Of two dimensions at least.
+// Swaps the last two dimensions of an operand, which has at least two.
 Operand Transposed(Operand operand) {
   Geometry& geometry = operand.geometry;
   const size_t rank = geometry.sizes.size();
@@ -61,7 +61,7 @@ bool WrittenAttention::IsNow(const Operand& operand) const {
   return operand.version + 1 == states_->Info(operand.storage).versions;
 }
 
-// The same number for every row, on the baseline too.
+// True if an operand has the same numbers for every row, and on the baseline too.
 bool WrittenAttention::IsPlain(const Operand& operand) const {
   return !operand.decomposed && !(operand.labelled && policy_->conditions == Conditions::kBaseline);
 }

@@ -46,7 +46,7 @@ class WrittenAttention {
     Operand operand;
     at::Tensor value;
   };
-  // What has been met of a pattern so far.
+  // Calls of a pattern that have been met so far.
   struct Chain {
     Operand last;   // what its last call gave
     Operand query;  // [*, T, width]
