@@ -20,7 +20,7 @@ Rule Curved(const char* name, Curve curve, KnownDerivative known = nullptr) {
   return {name, Kind::kPointwise, [=](const RuleCall& call) { return Pointwise(call, curve, known); }};
 }
 
-// Of the functions that networks call most: what autograd does about them takes longer than the operator.
+// Derivatives of the functions that networks call most: what autograd does about them takes longer than the operator.
 at::Tensor DerivativeOfTanh(const RuleCall&, const at::Tensor& x) { return 1 - at::tanh(x).square(); }
 at::Tensor DerivativeOfSigmoid(const RuleCall&, const at::Tensor& x) {
   const at::Tensor y = at::sigmoid(x);

@@ -20,7 +20,8 @@
 namespace addend {
 namespace {
 
-// What a product or a quotient has in place of its second tensor: a number, which may be complex.
+// The number that a product or a quotient has in place of its second tensor, which may be complex. `inverse`: one over
+// it.
 Coefficient OtherNumber(const RuleCall& call, bool inverse = false) {
   const c10::IValue& given = call.Given("other");
   if (!given.isScalar() || !given.toScalar().isComplex()) {
@@ -75,7 +76,8 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
   if (choice == Nonlinearity::kGradient) slope = -inverse * inverse;
   if (choice == Nonlinearity::kNone) slope = at::zeros_like(inverse);
   const bool along_secant = choice == Nonlinearity::kAbsAffine || choice == Nonlinearity::kHybridAffine;
-  // Where residuals are anchors, what 1 / d leaves over has joined its reference before the product is taken.
+  // Start from the reference of 1 / d with its leftover added if residuals are anchors: it joins that before the
+  // product is taken.
   const at::Tensor start = !along_secant && call.policy->anchor == Anchor::kResidual
                                ? inverse - slope * call.Move(d).to(inverse.scalar_type())
                                : anchor;
@@ -115,19 +117,19 @@ struct Quotient {
   }
 };
 
-// Where the reference of d is zero, or has the other sign, there is a pole on the line. `both`: a and d both move by
-// half.
+// Mask of elements with a pole on the line: the reference of d is zero, or has the other sign. `both`: a and d both
+// move by half.
 at::Tensor PolesOf(const RuleCall& call, int a, int d, const Quotient& q, bool both) {
   const RuleOperand& divisor = call.operands[d];
-  // Of real numbers the inverses, because the product of two small divisors may be rounded to zero.
+  // Compare the inverses of real numbers, because the product of two small divisors may be rounded to zero.
   const at::ScalarType dtype = q.inverse.scalar_type();
   const at::Tensor crosses = q.inverse.is_complex() ? PassesZero(divisor.reference.to(dtype), divisor.value.to(dtype))
                                                     : PassesZero(q.inverse_reference, q.inverse);
   const at::Tensor pole =
       q.inverse_reference.isfinite().logical_not_().logical_or_(crosses).logical_and_(q.inverse.isfinite());
   if (!both) return pole;
-  // Where both start from almost nothing (x over the norm of x, kept from zero by 1e-12), the terms of a and of d are
-  // huge and cancel. More than half of the digits would be gone: that is as good as a pole.
+  // Treat it as a pole if both start from almost nothing (x over the norm of x, kept from zero by 1e-12): the terms of
+  // a and of d are huge and cancel, and more than half of the digits would be gone.
   const bool is_double = dtype == at::kDouble || dtype == at::kComplexDouble;
   const double steep = is_double ? 1e8 : 1e4;
   const at::Tensor rises = q.inverse_reference.abs().gt(q.inverse.abs() * steep);
@@ -239,7 +241,8 @@ RuleResult Divide(const RuleCall& call) {
 
 RuleResult Negate(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt("self"), -1.0}}); }
 
-// What is overwritten plays no part: copy_ passes the rows of its source, a fill passes none.
+// Passes the rows of copy_'s source. What copy_ and fill overwrite plays no part, and a fill by a plain number passes
+// no rows.
 RuleResult Copy(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt("src"), 1.0}}); }
 
 RuleResult Fill(const RuleCall& call) {
@@ -306,12 +309,12 @@ RuleResult MaskedFill(const RuleCall& call) {
   return Choose(call, {{call.OperandAt("self"), mask.logical_not()}, {call.OperandAt("value"), mask}});
 }
 
-// Of a plain numerator over a decomposed tensor.
+// Marks a quotient of a plain numerator and a decomposed tensor.
 uint32_t MarkOfQuotient(const CallArguments& /*call*/, const std::vector<bool>& decomposed) {
   return decomposed.size() == 2 && !decomposed[0] && decomposed[1] ? uint32_t{kFreezeDenominator} : 0;
 }
 
-// What add, sub and rsub(self, other, alpha) multiply their arguments by.
+// Factors of the arguments of add, sub and rsub(self, other, alpha).
 double InAdd(const RuleCall& call, int argument) { return argument == 0 ? 1 : call.Double("alpha", 1); }
 double InSub(const RuleCall& call, int argument) { return argument == 0 ? 1 : -call.Double("alpha", 1); }
 double InRsub(const RuleCall& call, int argument) { return argument == 0 ? -call.Double("alpha", 1) : 1; }

@@ -181,7 +181,7 @@ TEST(DivTest, ContentFirstIsItsFormula) {
   EXPECT_LE(Difference(rule.map->Forward({a.rows, d.rows})[0], expected), 1e-13);
 }
 
-// Where the reference of the quotient is 0 / 0 or infinite, it is linearized at the value.
+// A quotient whose reference is 0 / 0 or infinite is linearized at the value.
 TEST(DivTest, ContentFirstStandsInOnlyWhereTheReferenceIsNotFinite) {
   Draw draw(at::kDouble, 17);
   const Factor a = RandomFactor(draw, {3});
@@ -282,7 +282,7 @@ TEST_F(FreezeTest, AFrozenFactorIsAPlainCoefficient) {
         expected = expected.defined() ? expected + own : own;
       }
       EXPECT_LE(Difference(rule.map->Forward(rows)[0][0], expected), 1e-13);
-      // What is frozen is missing from the inputs, which is how a linearizer knows that a bracket is due.
+      // Frozen factors are missing from the inputs, which is how a linearizer knows that a bracket is due.
       EXPECT_TRUE(rule.exact);
     }
   }
@@ -338,7 +338,7 @@ TEST_F(FreezeTest, FastFreezesAttentionNormalizersAndDenominators) {
 
 // ------------------------------------------------------------------------------------------------------ content first
 
-// What the first factor and the second one are marked as -> which of them moves before the other.
+// Marks of the first factor and of the second one -> which of them moves before the other.
 TEST(ContentFirstTest, TheCoefficientMovesWhileTheContentIsTheReference) {
   Policy policy = Faithful();
   policy.freeze = kFreezeGate;

@@ -36,7 +36,7 @@ struct PathAlongDim {
   SoftmaxPath path;
   int64_t dim = -1;
 
-  // Of the input's sizes; [G, T].
+  // Flattens a tensor of the input's sizes to [G, T].
   at::Tensor Flat(const at::Tensor& t) const {
     const at::Tensor last = t.dim() == 0 ? t : t.movedim(dim, -1);
     return last.reshape({path.reference.size(0), path.width});
@@ -79,7 +79,7 @@ RuleResult Softmax(const RuleCall& call) {
   return result;
 }
 
-// What stays infinite has no parts: rows there would be leftover of nothing.
+// Mask of outputs that stay infinite: they have no parts, so rows there would be leftover of nothing.
 at::Tensor Stays(const RuleCall& call) {
   const RuleOutput& output = call.outputs[0];
   return output.value.isinf().logical_and_(output.value.eq(output.reference));

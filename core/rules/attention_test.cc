@@ -95,7 +95,7 @@ TEST_P(SoftmaxTest, EveryRowHasItsOwnNodes) {
   }
 }
 
-// What autograd must see is composed of operators, node by node: the loops give the same, masks included.
+// Calls that autograd must see are composed of operators, node by node: the loops give the same, masks included.
 TEST_P(SoftmaxTest, FusedLoopsAreTheAtenForm) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     for (const int64_t width : {1, 2, 7, 16, 33, 250}) {
@@ -160,7 +160,7 @@ TEST_P(SoftmaxTest, MaskedEntriesPlayNoPart) {
   EXPECT_LE(RelativeBracket(call, BuildRule(call)), 4e-12);
 }
 
-// What stays at -inf has no parts: rows there would only become leftover that nobody can explain.
+// Outputs that stay at -inf have no parts: rows there would only become leftover that nobody can explain.
 TEST_P(SoftmaxTest, NothingPassesWhereTheOutputStaysInfinite) {
   const at::Tensor value = at::tensor({1.0, -kInfinity, 2.0}, at::kDouble);
   const at::Tensor reference = at::tensor({-1.0, -kInfinity, 0.5}, at::kDouble);

@@ -117,7 +117,7 @@ void Multiply(const at::Tensor& out, const at::Tensor& left, const at::Tensor& r
     at::bmm_out(result, left, right);
   }
 }
-// The same, added to out.
+// Adds the product of left and right to out.
 void AddMultiplied(const at::Tensor& out, const at::Tensor& left, const at::Tensor& right) {
   if (out.size(0) == 1) {
     Select(out, 0, 0).addmm_(Select(left, 0, 0), Select(right, 0, 0));
@@ -210,7 +210,7 @@ class Heads {
   // The group's part of what has rows of queries, [front, *, heads of queries, T, width], as a view [front, batches,
   // heads, share, T, width]; `front` is one dimension or none. Undefined stays so.
   at::Tensor OfQueries(const at::Tensor& t, int64_t front) const { return Of(t, share_, front); }
-  // The same of keys and values, as matrices [front, count, S, width].
+  // Views keys or values as matrices [front, count, S, width].
   at::Tensor OfKeys(const at::Tensor& t, int64_t front) const {
     return t.defined() ? Merged(Of(t, 1, front), front) : t;
   }
@@ -635,7 +635,7 @@ class AttentionMap : public LinearMap {
   void Return(Heads& heads, int64_t at_once, int64_t count, const Outputs& behind, const Inputs& to) const {
     const Outputs from = {heads.OfQueries(behind.output, 1), heads.OfQueries(behind.sums, 1),
                           heads.OfQueries(behind.weights, 1)};
-    // What the host would have to wait for is not left out.
+    // Leave out query rows without cotangents on the CPU only: on a device the host would have to wait for them.
     const at::Tensor rows = OnCpu() ? RowsOf(from, share_) : at::Tensor();
     if (rows.defined()) {
       if (rows.size(0) == 0) return;

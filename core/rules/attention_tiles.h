@@ -30,7 +30,7 @@
 
 namespace addend {
 
-// What an operator gives beside its output.
+// Second result of an operator, beside its output.
 enum class BesideAttention {
   kNothing,
   kWeights,  // P

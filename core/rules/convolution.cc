@@ -75,9 +75,9 @@ struct Convolution {
 at::Tensor TimeLast(const at::Tensor& rows) { return rows.permute({0, 2, 3, 1}); }
 at::Tensor TimeFirst(const at::Tensor& rows) { return rows.permute({0, 3, 1, 2}); }
 
-// What the rows of the weights give on a plain input [N, C, *]. In each group of channels the rows come one after the
-// other: weights [R, O, I, *] as [groups * R * O / groups, I, *], transposed ones [R, I, O / groups, *] as
-// [I, R * O / groups, *].
+// Applies the rows of the weights to a plain input [N, C, *]. In each group of channels the rows come one after the
+// other: weights [R, O, I, *] as [groups * R * O / groups, I, *], transposed ones [R, I, O / groups, *] as [I, R * O /
+// groups, *].
 at::Tensor RowsOfWeights(const Convolution& convolution, const at::Tensor& input, const at::Tensor& rows) {
   const int64_t r = rows.size(0);
   const int64_t groups = convolution.groups;
@@ -145,7 +145,7 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
   // With plain weights one convolution backwards; autograd, which serves all else, would run one forward as well.
   RowsFunction transpose;
   if (x_moves && !w_moves && !bias_moves && !time_first && !lone) {
-    // Of the input only the sizes matter.
+    // Only the sizes of the input matter here.
     const at::Tensor like = at::zeros({1}, met_input.options()).expand(met_input.sizes());
     transpose = [=](const Rows& cotangents) -> Rows {
       return {convolution.BackToInput(cotangents[0], like, met_weight)};

@@ -1,4 +1,5 @@
-// Where functions end: infinities, poles, numbers without dimensions, tensors without elements, mixed dtypes.
+// Tests at the edges of functions: infinities, poles, numbers without dimensions, tensors without elements, mixed
+// dtypes.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/full.h>
@@ -326,7 +327,8 @@ TEST(DtypeTest, IntegersBesideDoublesCostNoDigits) {
   }
 }
 
-// What autograd never calls but a model may: LibTorch computes in the wider one of both dtypes.
+// A gradient wider than the saved tensor: autograd never passes one but a model may. LibTorch computes in the wider
+// dtype.
 TEST(DtypeTest, AGradientMayBeWiderThanWhatWasSaved) {
   Draw draw(at::kFloat, 15);
   for (const char* op : {"aten::tanh_backward", "aten::sigmoid_backward"}) {

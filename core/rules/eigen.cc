@@ -311,7 +311,8 @@ RuleResult SymmetricRoot(const RuleCall& call) {
     return (one + TransposeMatrix(one)) / 2;  // D Y + X D and Y D + D X alike
   });
   MeetValue(call, missing, &result);
-  // Of a matrix with negative eigenvalues the operator takes the nearest without.
+  // Keep the bracket if the operator's result is not a root: for a matrix with negative eigenvalues it takes the
+  // nearest one without.
   const Ends matrix =
       Both(EndsOf(call.Require(call.First())), [](const at::Tensor& t) { return Mirrored(t, /*upper=*/false); });
   const auto solves = [](const at::Tensor& x, const at::Tensor& a) {

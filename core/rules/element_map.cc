@@ -326,7 +326,7 @@ NumberedOperands Numbered(const RuleCall& call) {
       continue;
     }
     moving.push_back(static_cast<int>(k));
-    // Of the same strides as the operand, which as_strided and its kind look at.
+    // Keep the strides of the operand, which as_strided and its kind look at.
     plus.push_back(at::empty_like(operand.value, operand.value.options().dtype(wide)));
     plus.back().copy_(ElementNumbers(operand.value, next));
     minus.push_back(-plus.back());
@@ -360,7 +360,7 @@ at::Tensor SourcesOf(const RuleCall& call, const NumberedOperands& numbered) {
 RuleResult Rearrangement(const RuleCall& call, Kind kind) {
   const NumberedOperands numbered = Numbered(call);
   const at::Tensor source = SourcesOf(call, numbered);
-  // What is overwritten altogether, such as the buffer of an out= form, is not read.
+  // Leave out operands that are overwritten altogether, such as the buffer of an out= form: they are not read.
   std::vector<int> read;
   at::Tensor renumbered = at::full_like(source, kNoElement);
   int64_t first = 0;

@@ -36,7 +36,7 @@ class ElementwisePath {
     if (!output_.is_floating_point()) throw Unimplemented(absl::StrCat(NameOf(call), " with complex numbers"));
     for (size_t k = 0; k < call.operands.size(); ++k) {
       const RuleOperand& operand = call.operands[k];
-      // What an out= form writes is not read; its size is that of an earlier result, or none.
+      // The buffer of an out= form is not read; its size is that of an earlier result, or none.
       const bool only_written = operand.written && operand.value.defined() && operand.value.sizes() != output_.sizes();
       const bool read = operand.value.defined() && !only_written;
       if (read && operand.decomposed && operand.value.is_floating_point()) inputs_.push_back(static_cast<int>(k));
@@ -270,7 +270,7 @@ class ElementwisePath {
   const at::Tensor& output_;
   const double tolerance_;
   std::vector<int> inputs_;  // operands that are decomposed
-  // By operand, expanded to the output and flattened; those that are not read stay as they are.
+  // Tensors by operand, expanded to the output and flattened; those that are not read stay as they are.
   std::vector<at::Tensor> flat_, references_, moves_;
   std::vector<bool> read_;
   at::Tensor value_, reference_;  // of the output, flattened

@@ -11,8 +11,8 @@
 namespace addend {
 namespace {
 
-// Where one line is on top from end to end, as mostly, and as always where a baseline is the same everywhere: it and
-// its copies share everything. False where there is none, and where what is on top is not finite.
+// Sets the shares if one line is on top from end to end, as mostly, and as always where a baseline is the same
+// everywhere: it and its copies share everything. Returns false if there is no such line, or if it is not finite.
 template <typename T>
 bool OneOnTop(const T* value, const T* reference, T* shares, int64_t n) {
   int64_t top = 0;
@@ -39,7 +39,7 @@ struct EnvelopeLine {
   int64_t count;  // how many candidates are this very line
 };
 
-// What finding one envelope after the other needs room for.
+// Buffers that are reused to find one envelope after the other.
 struct EnvelopeRoom {
   std::vector<EnvelopeLine> lines, hull;
 };
@@ -114,7 +114,7 @@ void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n, Env
   }
   std::sort(lines.begin(), lines.end(),
             [](const Line& a, const Line& b) { return a.slope != b.slope ? a.slope < b.slope : a.start > b.start; });
-  // Where a line overtakes one of smaller slope.
+  // Point t at which a line overtakes one of smaller slope.
   const auto crossing = [](const Line& slow, const Line& fast) {
     return (slow.start - fast.start) / (fast.slope - slow.slope);
   };

@@ -53,7 +53,7 @@ at::Tensor LargestOf(const at::Tensor& matrix) {
   return matrix.abs().amax({-2, -1});
 }
 
-// Of which matrices the product of factors is not the matrix itself [*batch].
+// Mask of matrices that the product of their factors differs from, [*batch].
 at::Tensor Differs(const at::Tensor& product, const at::Tensor& matrix) {
   const double limit = matrix.scalar_type() == at::kDouble ? 1e-8 : 1e-3;
   return LargestOf(product - matrix).le(LargestOf(matrix) * limit).logical_not();

@@ -243,7 +243,7 @@ bool AttentionShapesFit(at::IntArrayRef query, at::IntArrayRef key, at::IntArray
 }
 
 double LargestNorm(const at::Tensor& t) {
-  // Where there are many numbers, threads are worth more than the calls.
+  // Leave many numbers to LibTorch, whose threads are then worth more than the calls that a loop saves.
   constexpr int64_t kFew = int64_t{1} << 16;
   if (!ForLoops(t) || t.numel() == 0 || t.numel() > kFew || t.stride(-1) != 1) {
     return ReadNumber(t.norm(2, -1).max());

@@ -17,7 +17,7 @@ bool LeavesAllRows(const at::Tensor& summand, const at::Tensor& shown, const at:
 // Keys [*, S, width] and values [*, S, *] have the leading dimensions of queries [*, T, width], but for fewer heads
 // that all queries share alike.
 bool AttentionShapesFit(at::IntArrayRef query, at::IntArrayRef key, at::IntArrayRef value);
-// Of the vectors along the last dimension; with that of queries it bounds their products.
+// The largest norm of the vectors along the last dimension. The norms of queries and of keys bound their products.
 double LargestNorm(const at::Tensor& t);
 // The rule of addend::attention, which stands for attention as a model writes it out; see Note [Written-out attention]
 // in core/linearize/written_attention.h. No registry has it: no model calls that operator.

@@ -150,7 +150,7 @@ std::vector<Case> Cases() {
   };
 }
 
-// What a call computes by hand, in double precision.
+// Attention of a call computed by hand, in double precision.
 struct Written {
   Tensor query, key, value;        // those that rows meet
   Tensor scores, scores_at_start;  // [*, T, S]
@@ -359,7 +359,7 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
             }
           }
         }
-        // Nothing is left over where everything is read.
+        // A map that reads every decomposed operand leaves nothing over.
         if (policy.frozen) continue;
         EXPECT_GT(rule.quadrature, 0);
         EXPECT_FALSE(rule.exact);

@@ -102,7 +102,7 @@ class Derivative {
     factor.decomposed = moves_;
     return factor;
   }
-  // By what was saved.
+  // The slope of the output in what was saved.
   at::Tensor Slope() const {
     if (!rule_.map) return at::zeros({}, one_.outputs[0].value.options());
     const at::Tensor* slope = rule_.map->Scale();
@@ -251,7 +251,7 @@ Tensors LogSoftmaxBackward(const RewriteCall& call) {
   return {grad - call.Tensor("output").exp() * sum};
 }
 
-// What a normalization's gradient asks for.
+// True if the `output_mask` of a normalization's gradient asks for a result.
 bool Asks(const RewriteCall& call, size_t result) {
   const c10::IValue& mask = call.Given("output_mask");
   if (!mask.isBoolList()) return true;

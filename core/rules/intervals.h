@@ -23,7 +23,7 @@ namespace addend {
 
 constexpr int kMostHalvings = 44;
 
-// What is known of an interval, for each element.
+// Errors and ends of an interval, for each element.
 struct Found {
   at::Tensor errors;  // [history, elements]: its own and those of the intervals that it was cut from, newest first
   at::Tensor shared;  // how often in a row both halves had a like share of the error

@@ -234,7 +234,7 @@ constexpr int64_t kSecantPiece = 64;
 
 template <typename T>
 ADDEND_ALWAYS_INLINE bool IsSmall(T reference, T move, T limit, bool relative) {
-  // Where the limit is absolute, the middle of the line counts nothing.
+  // The middle of the line counts for relative limits only.
   const T bound = relative ? std::abs(reference + move / 2) * limit : limit;
   return std::abs(move) <= bound;
 }

@@ -23,7 +23,7 @@
 namespace addend {
 namespace {
 
-// What a function reads.
+// Sizes and options of a tensor that a function reads.
 struct InputShape {
   at::DimVector sizes;
   at::TensorOptions options;

@@ -74,7 +74,7 @@ struct Meeting {
 };
 Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
 
-// The same where a factor is not at hand as a tensor: the points by name.
+// Names of points, for factors that are not at hand as tensors: PointsOf chooses as Meet does.
 enum class Point { kValue, kReference, kMiddle };
 struct MeetingPoints {
   bool first_moves = false;

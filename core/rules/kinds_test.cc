@@ -515,12 +515,12 @@ TEST(EnvelopeTest, PaddingNeverWins) {
   const at::Tensor mask = draw.Booleans({30, 6});
   mask.select(1, 2).fill_(false);
   ExpectShares(draw.Normal({30, 6}).masked_fill(mask, -kInfinity), draw.Normal({30, 6}).masked_fill(mask, -kInfinity));
-  // Nothing but padding: shared, and finite.
+  // A window of padding alone: its shares are finite.
   const at::Tensor all = at::full({3}, -kInfinity, at::kDouble);
   EXPECT_TRUE(EnvelopeShares(all, all).isfinite().all().item<bool>());
 }
 
-// What the shares are for: weighted moves add up to the move of the maximum, also where lines nearly coincide.
+// Purpose of the shares: weighted moves add up to the move of the maximum, also where lines nearly coincide.
 TEST(EnvelopeTest, WeightedMovesAreTheMoveOfTheMaximum) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     Draw draw(dtype, 8);

@@ -95,7 +95,7 @@ TEST(CasesTest, EveryRuleHasACase) {
   }
 }
 
-// What an overload is called with and gives. `names`: of the arguments that are not out=.
+// Arguments and results of an overload. `names`: of the arguments that are not out=.
 struct Signature {
   std::vector<std::string> names;
   std::set<std::string> optional;  // those that have a default
@@ -191,7 +191,7 @@ TEST(CasesTest, ARuleThatServesAllOverloadsHasACaseOfEachKind) {
   EXPECT_GT(served, 500);
 }
 
-// Where a newer version of LibTorch dropped more, its operators need a look at what replaced them.
+// A newer version of LibTorch that dropped more operators fails here: what replaced them needs a look.
 TEST(CasesTest, FewOperatorsAreMissingInThisLibTorch) {
   const std::set<std::string> dropped = {"aten::cholesky", "aten::symeig"};
   // Those that came after the oldest LibTorch.
@@ -279,7 +279,7 @@ TEST(CasesTest, PlainOutputsPassNothing) {
 
 bool Single(const at::Tensor& t) { return t.scalar_type() == at::kFloat || t.scalar_type() == at::kComplexFloat; }
 
-// What rounding leaves of a relation that holds exactly: the sums here have some hundred terms at most. float32 loses
+// Tolerance for rounding in a relation that holds exactly: the sums here have some hundred terms at most. float32 loses
 // up to eps / 2e-3 = 6e-5 of a slope to cancellation just above the move at which the derivative replaces the secant,
 // but that is a part of the move, not of the value.
 double Rounding(const RuleCall& call) {
@@ -326,8 +326,8 @@ class Subject {
     return Difference(a, b, 1);
   }
 
-  // What autograd can judge: it knows the statistics of a norm as numbers only, and it differentiates outputs that stay
-  // infinite, through which rules pass nothing.
+  // Returns the cotangents that autograd can judge: it knows the statistics of a norm as numbers only, and it
+  // differentiates outputs that stay infinite, through which rules pass nothing.
   static Rows Judged(const RuleCall& call, Rows cotangents) {
     for (size_t k = 1; k < cotangents.size(); ++k) cotangents[k] = at::Tensor();
     const RuleOutput& output = call.outputs[0];
@@ -409,7 +409,7 @@ std::vector<Exclusion> AllExclusions() {
       all.push_back({law, "aten::div.Tensor_mode", name, "it has steps"});
     }
   }
-  // What autograd cannot judge, where nothing moves or along the line.
+  // Cases that autograd cannot judge, at rest or along the line.
   const std::vector<Exclusion> derivatives = {
       {nullptr, "aten::scatter.reduce", nullptr, "LibTorch does not differentiate it"},
       {nullptr, "aten::scatter.value_reduce", nullptr, "LibTorch does not differentiate it"},
@@ -587,7 +587,7 @@ TEST_P(LawTest, NothingIsLeftOver) {
       /*faithful_only=*/true);
 }
 
-// Where a rule still claims an empty bracket under the preset fast, it is empty.
+// Brackets that a rule claims to be empty under the preset fast are empty.
 TEST_P(LawTest, FastClaimsNothingFalse) {
   ForEach(Call(), [&](const RuleCall& call, const RuleResult& rule) {
     size_t decomposed = 0;
@@ -625,7 +625,7 @@ TEST_P(LawTest, ShortcutsAgreeWithForward) {
   });
 }
 
-// As a run within a limit describes what was dropped.
+// A dropped value, as a run within a memory limit describes it.
 at::Tensor Unknown(const at::Tensor& tensor) {
   return at::full({}, std::numeric_limits<double>::quiet_NaN(), tensor.options()).expand(tensor.sizes());
 }
@@ -726,7 +726,7 @@ TEST_P(LawTest, WithoutAMoveNothingIsLeftOver) {
       /*faithful_only=*/true);
 }
 
-// Where nothing moves, L is the operator's derivative.
+// Checks that L is the operator's derivative if nothing moves.
 void CheckDerivative(const Subject& subject) {
   subject.ForEach(
       subject.Call().AtRest(),

@@ -164,7 +164,7 @@ RuleResult Solution(const RuleCall& call, System system) {
   const at::Tensor missing = MissingReference(system.inverse);
   system.inverse = ValueWhere(missing, system.inverse);
   at::Tensor right = system.right.Middle();
-  // Where A has no inverse on the reference everything is taken at the value, B too.
+  // Take everything at the value, B too, if A has no inverse on the reference.
   if (missing.defined()) right = at::where(missing.unsqueeze(-1).unsqueeze(-1), system.right.value, right);
   const at::Tensor& v = system.inverse.value;
   const at::Tensor& w = system.inverse.reference;
@@ -288,7 +288,8 @@ RowsToRows FromCholesky(const Ends& factor, bool upper) {
   };
 }
 
-// Of a factor with a zero on its diagonal there is no inverse, and LAPACK reports it by an error or not at all.
+// The inverse of a matrix from its Cholesky factor. A factor with a zero on its diagonal has none, and LAPACK reports
+// it by an error or not at all.
 Ends CholeskyInverseOf(const Ends& factor, bool upper) {
   Ends inverse = TriangularInverse(factor, upper, false);
   return Both(inverse, [upper](const at::Tensor& i) {
@@ -423,7 +424,7 @@ at::Tensor Cofactors(const at::Tensor& matrix, const at::Tensor& scale) {
   const int64_t n = matrix.size(-1);
   at::DimVector square(matrix.sizes());
   const at::Tensor others = EyeLike(matrix).eq(0);
-  // Of each the product of all others: the logarithm of zero is minus infinity, and its exponential zero again.
+  // Products of all other singular values: the logarithm of zero is minus infinity, and its exponential zero again.
   const at::Tensor logs = std::get<1>(parts).log().unsqueeze(-2).expand(square);
   const at::Tensor sums = at::where(others, logs, at::zeros_like(logs)).sum(-1);
   const at::Tensor sign = at::linalg_det(u) * at::linalg_det(vh);

@@ -35,7 +35,7 @@ at::Tensor Spread(Draw& d, int64_t n) {
   return Symmetric(q.matmul(at::diag(at::arange(1, n + 1, q.options()))).matmul(q.t()));
 }
 
-// What the rule gives every output for the move, on top of its reference, against the value.
+// Difference of output k from its reference plus what the rule gives it for the move.
 double Missed(const RuleCall& call, const RuleResult& rule, size_t k) {
   const at::Tensor moved = Pass(call, rule, MoveRows(call, rule), 1)[k].select(0, 0);
   at::Tensor reference = call.outputs[k].reference;
@@ -52,7 +52,7 @@ struct Factored {
 
 class ResultsTest : public testing::TestWithParam<Factored> {};
 
-// Where nothing moves the rule of every output is autograd's derivative.
+// The rule of every output is autograd's derivative if nothing moves.
 TEST_P(ResultsTest, EachResultHasItsDerivative) {
   if (!IsHere(GetParam().op)) GTEST_SKIP() << "this LibTorch has no " << GetParam().op;
   Draw draw = NewDraw();

@@ -80,7 +80,7 @@ struct MatrixProduct {
     return {sum};
   }
 
-  // Of matrices only.
+  // Transposes the product of two matrices; vectors are not covered.
   Rows Transpose(const Rows& cotangents) const {
     const at::Tensor& g = cotangents[0];
     Rows out;
@@ -285,7 +285,7 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
   if (a.dim() == 3 && b.dim() == 3) return {as_asked(at::bmm(a, b))};
   const bool cuts_rows = a.dim() == 2 && b.dim() == 3;
   const bool cuts_columns = a.dim() == 3 && b.dim() == 2;
-  // Where groups end is no number of the model's: it is as plain as an index.
+  // Read the ends of the groups outside of the trace: they are as plain as an index.
   std::vector<int64_t> ends;
   {
     const TracingPause pause;

@@ -199,7 +199,7 @@ class CtcPath {
     return sum;
   }
 
-  // What the mean derivative misses, relative to the largest loss.
+  // The error of the mean derivative, relative to the largest loss.
   double Missed(const at::Tensor& mean) const {
     const RuleOutput& output = call_.outputs[0];
     const at::Tensor rise = output.value - output.reference;

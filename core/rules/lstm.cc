@@ -79,7 +79,7 @@ std::vector<Step> InOrder(const Steps& steps, bool backwards) {
   return all;
 }
 
-// By element of the batch, its last row in a direction.
+// The last row of each element of the batch, in a direction.
 std::vector<int64_t> LastRows(const Steps& steps, bool backwards) {
   std::vector<int64_t> last(steps.batch, 0);
   for (size_t k = 0; k < steps.sizes.size(); ++k) {
@@ -193,7 +193,7 @@ void FindCoefficients(const Steps& steps, const at::Tensor& input, const at::Ten
   direction.of_gates = at::empty({rows, 4 * n}, input.options());
   direction.keep = at::empty({rows, n}, input.options());
   direction.show = at::empty({rows, n}, input.options());
-  // The same limits as for other elementwise functions; see SecantSlope.
+  // Limits for small moves are those of other elementwise functions; see SecantSlope.
   const T small = sizeof(T) == sizeof(double) ? T(2e-6) : T(2e-3);
   const LstmChoices<T> choices = {choice.slope, choice.gates, small};
   for (const Step& step : direction.order) {
@@ -273,7 +273,7 @@ struct Back {
 // `behind`: what comes back to hidden states and cells of every step. Both are overwritten.
 template <typename T>
 Back TransposeOf(const Steps& steps, const Direction& direction, const States& behind) {
-  // As many rows as one goes through a matrix with at a time, before the general product is faster.
+  // Largest number of rows for which loops over a matrix are faster than the general product.
   constexpr int64_t kFew = 4;
   const int64_t count = behind.hidden.size(0);
   const int64_t rows = steps.rows;
@@ -541,7 +541,7 @@ std::vector<Direction> DirectionsOf(const Layout& layout, const Parameters& para
   return all;
 }
 
-// What a layer gives at both ends, [2, rows, width], by LibTorch itself.
+// The outputs of a layer at both ends, [2, rows, width], by LibTorch itself.
 at::Tensor OutputOfLayer(const Layout& layout, const Parameters& parameters, int64_t layer, const at::Tensor& input,
                          const at::Tensor& hidden, const at::Tensor& cell) {
   const auto count = static_cast<int64_t>(parameters.each()) * layout.directions;
@@ -569,7 +569,7 @@ at::Tensor OutputOfLayer(const Layout& layout, const Parameters& parameters, int
   return at::stack(ends);
 }
 
-// What the policy says about the factors of a cell; `cell`: its initial state.
+// The policy's choices for the factors of a cell; `cell`: its initial state.
 Choice ChoiceOf(const Policy& policy, const RuleOperand& cell) {
   Choice choice;
   choice.slope = SlopeOf(policy);

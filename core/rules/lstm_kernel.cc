@@ -19,8 +19,8 @@ ADDEND_ALWAYS_INLINE T DerivativeAt(T y) {
   return kTanh ? 1 - y * y : y * (1 - y);
 }
 
-// Where a move is small the secant loses digits to cancellation. The mean derivative of both ends then errs by
-// move^2 / 12 times the third derivative, less than rounding does.
+// The slope between b and x. For a small move it is the mean derivative of both ends, because the secant loses digits
+// to cancellation: the mean errs by move^2 / 12 times the third derivative, less than rounding does.
 template <bool kTanh, GateSlope kSlope, typename T>
 ADDEND_ALWAYS_INLINE T SlopeBetween(T x, T b, T at_x, T at_b, T small) {
   if (kSlope == GateSlope::kNone) return 0;
@@ -33,14 +33,14 @@ ADDEND_ALWAYS_INLINE T SlopeBetween(T x, T b, T at_x, T at_b, T small) {
   return near ? mean : secant;
 }
 
-// Where two factors stand for each other's rows.
+// Point at which one of two factors meets the other's rows.
 template <typename T>
 struct Stance {
   T rows;   // 1 where its own rows are read, else 0
   T shift;  // how far it is from its value towards its reference where the other's rows meet it
 };
 
-// The same choice as Meet in kinds.cc: of two factors the first one's stance.
+// The stance of the first of two factors, by the choice that Meet in kinds.cc makes.
 template <typename T>
 Stance<T> StanceOf(LstmFactor factor, LstmFactor other) {
   const auto reads = [](LstmFactor one, LstmFactor two) {

@@ -50,7 +50,7 @@ struct Normalizer {
   at::Tensor unread;   // the same where nobody read it yet, a number
 };
 
-// What moves in a product of a normalizer and what it normalizes.
+// How a normalizer and what it normalizes share the move of their product.
 enum class Sharing { kHalf, kContentFirst, kFrozen };
 
 Sharing SharingOf(const Policy& policy) {
@@ -140,7 +140,8 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
   return n;
 }
 
-// What is cancelled where means are taken off: it is as large as the input over the deviation, however little is left.
+// Sets the largest terms that cancel where means are taken off: they are as large as the input over the deviation,
+// however little is left.
 void SetInnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale, RuleResult* result) {
   if (input.value.numel() == 0) return;
   const bool scaled = scale.defined() && scale.numel() > 0;
@@ -423,7 +424,7 @@ RuleResult LayerNorm(const RuleCall& call) {
   return result;
 }
 
-// The same with the statistics of each group as outputs 1 and 2.
+// Linearizes a layer norm that gives the statistics of each group as outputs 1 and 2.
 RuleResult NativeLayerNorm(const RuleCall& call) {
   const auto shape = call.Ints("normalized_shape");
   if (ParametersMove(call)) {
@@ -487,7 +488,7 @@ RuleResult NativeGroupNorm(const RuleCall& call) {
   return NormalizeAndScale(call, ByGroups(call.Require("input").value, call.Int("group", 1)), call.Double("eps", 1e-5));
 }
 
-// What the rows of an argument are multiplied by; undefined: they are not read.
+// Coefficient of the rows of an argument; undefined: they are not read.
 struct ChannelTerm {
   const char* argument;
   at::Tensor coefficient;
@@ -555,7 +556,8 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   const at::Tensor scale_middle = (scale_value + scale_reference) / 2;
   // 1/std has this secant slope in the variance.
   const at::Tensor bend = -(inverse * inverse_reference).square() / (inverse + inverse_reference);
-  // What the rows of each factor meet: those of x - mean, of the scale and of 1/std.
+  // Tensors that rows of the factors meet: `factor` those of x - mean, `normalized` those of the scale, `met` those of
+  // 1/std.
   at::Tensor factor;
   at::Tensor normalized;
   at::Tensor met;
@@ -657,8 +659,8 @@ void TakeSlopes(Nonlinearity choice, const at::Tensor& value, double eps, Normal
   }
 }
 
-// The same at once, of what CoversInstanceNorm says. A weight multiplies whole groups, so that it joins their
-// coefficients.
+// Linearizes calls that CoversInstanceNorm accepts as one operator. A weight multiplies whole groups, so that it joins
+// their coefficients.
 RuleResult InstanceNorm(const RuleCall& call) {
   const RuleOperand& input = call.Require("input");
   const int64_t channels = input.value.size(1);

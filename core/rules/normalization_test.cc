@@ -121,7 +121,7 @@ TEST(LayerNormTest, TheFusedLoopIsTheAtenForm) {
   }
 }
 
-// What autograd must see is composed of operators: the same coefficients, and the same terms that cancel.
+// Calls that autograd must see are composed of operators: the same coefficients, and the same terms that cancel.
 TEST(LayerNormTest, FusedCoefficientsAreThoseOfTheAtenForm) {
   for (const Policy* policy : {&Faithful(), &ByHalf(), &Fast()}) {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
@@ -236,7 +236,7 @@ TEST(BatchNormTest, EverythingMayMove) {
   }
 }
 
-// By the statistics of the batch it is a layer norm of each channel.
+// Normalizing by the statistics of the batch is a layer norm of each channel.
 TEST(BatchNormTest, InTrainingItNormalizesEachChannel) {
   Draw draw(at::kDouble, 10);
   const Tracked input = {draw.Normal({2, 3, 4}), draw.Normal({2, 3, 4}), draw.Normal({5, 2, 3, 4})};

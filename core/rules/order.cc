@@ -37,7 +37,7 @@ void AddRankShares(const T* value, const T* reference, int64_t n, int64_t first,
     const bool nan = std::isnan(value[i]) || std::isnan(reference[i]);
     end[i] = nan ? kInfinity : static_cast<double>(value[i]);
     start[i] = nan ? kInfinity : static_cast<double>(reference[i]);
-    // What ends infinitely high is there at once, and what starts there stays until the end.
+    // An element that is infinite at one end counts as infinite on the whole line.
     if (std::isinf(end[i])) start[i] = end[i];
     if (std::isinf(start[i])) end[i] = start[i];
   }

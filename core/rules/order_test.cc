@@ -21,7 +21,7 @@ Matrix Shares(const std::vector<double>& value, const std::vector<double>& refer
   return matrix;
 }
 
-// The same by sorting at many points of the line.
+// Approximates the shares by sorting at many points of the line.
 Matrix Sampled(const std::vector<double>& value, const std::vector<double>& reference, int points) {
   const size_t n = value.size();
   Matrix matrix(n, std::vector<double>(n, 0));

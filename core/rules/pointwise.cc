@@ -62,7 +62,7 @@ std::vector<T> DerivativesAt(const DerivativeFunction& derivative, const std::ve
   return {found.data_ptr<T>(), found.data_ptr<T>() + found.numel()};
 }
 
-// What SecantSlope does about small moves, for the elements `small` of a function that is the same for each.
+// Slopes of small moves as SecantSlope chooses them, for the elements `small` of a function that is the same for each.
 template <typename T>
 class SmallMoves {
  public:
@@ -267,7 +267,7 @@ class Elementary {
     return choice != Nonlinearity::kScaling && choice != Nonlinearity::kGradient && choice != Nonlinearity::kNone;
   }
 
-  // Where no secant exists although f(value) is finite, or where it means nothing; undefined: nowhere.
+  // Mask of elements that have a finite f(value) but no secant, or one that means nothing; undefined if there are none.
   at::Tensor Broken() const {
     const RuleOutput& output = call_.outputs[0];
     at::Tensor broken;
@@ -334,7 +334,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known) {
   std::vector<at::Tensor> stand_ins;
   const at::Tensor broken = function.Broken();
   if (broken.defined()) stand_ins = {function.LinearizeAtValue(broken, &slope)};
-  // Where f climbs infinitely (sqrt at 0) or is infinite itself, nothing passes: infinity times a row of zero is NaN.
+  // Pass nothing where f climbs infinitely (sqrt at 0) or is infinite itself: infinity times a row of zero is NaN.
   if (!slope.device().is_cpu() || !AllFinite(slope)) slope = FiniteOrZero(slope);
   const Nonlinearity choice = call.policy->nonlinearity;
   RuleResult result;

@@ -37,7 +37,7 @@ void ExpectLoopsAreTheAtenForm(const Pooled& pooled, const Policy& policy, Draw&
   SCOPED_TRACE(pooled.name + " " + PresetName(policy.preset) + " " + c10::toString(draw.dtype()));
   RuleCall call = OperatorCall(pooled.op, pooled.arguments).Describe(policy);
   const RuleResult loops = BuildRule(call);
-  // What autograd must see is composed of operators.
+  // Require gradients, so that the rule is composed of operators, which autograd can see.
   call.operands[0].value = call.operands[0].value.detach().clone().set_requires_grad(true);
   const RuleResult aten = BuildRule(call);
   const double allowed = draw.dtype() == at::kDouble ? 1e-13 : 1e-5;
@@ -59,7 +59,7 @@ TEST(MaxPoolTest, TheLoopsAreTheAtenForm) {
   }
 }
 
-// As behind a rectifier: windows of nothing but zeros, baselines that are the same everywhere.
+// Inputs as behind a rectifier: windows of nothing but zeros, baselines that are the same everywhere.
 TEST(MaxPoolTest, TheLoopsShareTiesAsTheAtenFormDoes) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     Draw draw(dtype, 4);
@@ -93,7 +93,7 @@ TEST(MaxPoolTest, OfInfinitiesAndNanTheLoopsTakeWhatTheAtenFormTakes) {
   for (const Pooled& pooled : Poolings(draw, nan)) ExpectLoopsAreTheAtenForm(pooled, Fast(), draw);
 }
 
-// What stands in a window with NaN has no parts, and no numbers that look like some.
+// A window with NaN has no parts, and no numbers that look like some.
 TEST(MaxPoolTest, RowsThroughAWindowWithNanAreNan) {
   const at::Tensor value = at::tensor({1.0, 2.0, std::numeric_limits<double>::quiet_NaN(), 4.0}, at::kDouble);
   for (const bool in_graph : {false, true}) {

@@ -27,7 +27,7 @@ enum class Products {
 
 enum class ReducedPrecision { kTf32, kBfloat16 };
 
-// What an operator on such a device may multiply numbers of a dtype in; nothing where that is the dtype itself.
+// The precision in which an operator on such a device may multiply numbers of a dtype; none if it is the dtype itself.
 std::optional<ReducedPrecision> PrecisionOf(Products products, const at::Device& device, at::ScalarType dtype);
 // How far parts may be from values, relative to the magnitudes that were summed.
 double ToleranceIn(ReducedPrecision precision);

@@ -64,9 +64,9 @@ enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 // Pieces of the line that one call may have.
 constexpr int64_t kMostPieces = 4096;
 
-// Where the lines of the grid's points bend: the interpolation is a polynomial between elements, and padding and
-// reflection begin on elements or half way between two. Gives t in 0..1 for each point, sorted, with both ends:
-// [N, *out, pieces + 1]; where a line bends less often than another the last ones are 1.
+// Bends of the lines of the grid's points: the interpolation is a polynomial between elements, and padding and
+// reflection begin on elements or half way between two. Gives t in 0..1 for each point, sorted, with both ends: [N,
+// *out, pieces + 1]; if a line bends less often than another its last ones are 1.
 at::Tensor Bends(const RuleCall& call) {
   const RuleOperand& grid = call.Require("grid");
   const at::IntArrayRef image = call.Require("input").value.sizes();
@@ -232,7 +232,7 @@ std::vector<at::Tensor> DeformableConvolution(const RewriteCall& call) {
   const int64_t taps = weight.size(2) * weight.size(3);
   const int64_t height = offset.size(2);
   const int64_t width = offset.size(3);
-  // Where the taps read that no offset moves, in elements of the image: [taps, height * width].
+  // Coordinates that the taps read without an offset, in elements of the image: [taps, height * width].
   const auto number = [&](int64_t count) { return at::arange(count, offset.options()); };
   const at::Tensor y =
       (number(weight.size(2)) * static_cast<double>(call.Int("dilation_h", 1))).view({-1, 1, 1, 1}) +

@@ -161,7 +161,7 @@ struct Addends {
   double (*coefficient)(const RuleCall& call, int argument) = nullptr;
 };
 
-// What an operator does where a model writes attention out; see Note [Written-out attention] in core/linearize.
+// Role of an operator in attention that a model writes out; see Note [Written-out attention] in core/linearize.
 enum class AttentionStep {
   kNone,
   kProduct,   // of queries with keys, or of weights with values
@@ -200,8 +200,8 @@ struct Rule {
   Products products = Products::kNone;  // see Note [Reduced precision]
   AgainFunction again = nullptr;        // of operators that draw random numbers and can do without drawing them again
 
-  // Of a call with so many decomposed operands. What a rule does not read is described to it by sizes and dtypes, and
-  // is NaN.
+  // The values that the map of a call with so many decomposed operands is made of. Values that a rule does not read are
+  // described to it by sizes and dtypes, and are NaN.
   ValuesRead Reads(int decomposed) const;
 
   Rule&& Marks(uint32_t kinds) && { return mark = kinds, std::move(*this); }

@@ -55,7 +55,7 @@ std::vector<at::Tensor> TensorsOf(const c10::IValue& value) {
   return tensors;
 }
 
-// The same argument with other tensors.
+// Replaces the tensors of an argument.
 c10::IValue WithTensors(const c10::IValue& value, const std::vector<at::Tensor>& tensors) {
   if (tensors.empty()) return value;
   if (value.isTensor()) return tensors[0];
@@ -68,7 +68,7 @@ c10::IValue WithTensors(const c10::IValue& value, const std::vector<at::Tensor>&
   return OptionalListOf(parts);
 }
 
-// What a recorded call keeps of an argument beside its tensors.
+// The part of an argument that a recorded call keeps beside its tensors.
 c10::IValue WithoutTensors(const c10::IValue& value) {
   if (value.isTensor() || value.isTensorList()) return {};
   if (!value.isList() || TensorsOf(value).empty()) return value;
@@ -77,7 +77,7 @@ c10::IValue WithoutTensors(const c10::IValue& value) {
   return present;
 }
 
-// The same elements, stored in the opposite order of dimensions and with gaps.
+// Stores the elements in the opposite order of dimensions and with gaps.
 at::Tensor WithOtherStrides(const at::Tensor& t) {
   if (!t.defined() || t.dim() == 0) return t;
   Sizes reversed;

@@ -71,7 +71,7 @@ class OperatorCall {
   // The call as the linearizer describes it. Of the tensors that move those are decomposed whose bit is set; the
   // others are plain, at their value. `policy` must outlive the result.
   RuleCall Describe(const Policy& policy, uint32_t decomposed = ~0u) const;
-  // The same call with tensors of unusual strides, and with every reference at its value.
+  // Variants of the call: with tensors of unusual strides, and with every reference at its value.
   OperatorCall Strided() const;
   OperatorCall AtRest() const;
 

@@ -224,7 +224,7 @@ RuleResult Select(const RuleCall& call, const Along& along, Weights weights, boo
   return result;
 }
 
-// What LibTorch chose, [G, k].
+// Weights of the elements that LibTorch chose, [G, k].
 Weights Chosen(const at::Tensor& index, int64_t n, const at::TensorOptions& options) {
   Weights weights;
   weights.groups = index.size(0);
@@ -243,7 +243,7 @@ at::Tensor IndicesOf(const RuleCall& call, const Along& along) {
   return index.movedim(along.dim, -1).reshape({along.groups, index.size(along.dim)});
 }
 
-// The same choice at many points of the line; see Note [Shares of a rank].
+// Weights of the choice, sampled at many points of the line; see Note [Shares of a rank].
 Weights Sampled(const at::Tensor& value, const at::Tensor& reference,
                 const std::function<at::Tensor(const at::Tensor&)>& choose) {
   constexpr int kPoints = 64;
@@ -262,7 +262,8 @@ Weights Sampled(const at::Tensor& value, const at::Tensor& reference,
   return all;
 }
 
-// What a sampled choice misses, at most, of the largest element.
+// Selects by sampled weights. The largest error of the choice, relative to the largest element, becomes the
+// quadrature's.
 RuleResult SelectSampled(const RuleCall& call, const Along& along, const Weights& weights) {
   RuleResult result = Select(call, along, weights, false);
   result.kind = Kind::kPath;

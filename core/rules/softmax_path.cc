@@ -135,7 +135,7 @@ void MoveToZero(const at::Tensor& tops, SoftmaxPath& path) {
 // Moves rows to zero and gives half the range of each row's move, f64 on the CPU; undefined where a move is not finite.
 at::Tensor LookAtRows(SoftmaxPath& path, bool finite) {
   if (Fused(path)) {
-    // Where there are few numbers, one look saves the calls.
+    // Look through few numbers by a loop first: if none is far from zero, the calls are saved.
     constexpr int64_t kFew = int64_t{1} << 16;
     if (path.reference.numel() > kFew || IsFar(path, kFarFromZero)) {
       MoveToZero(at::stack({path.reference.amax(1), path.value.amax(1)}).to(at::kDouble), path);
@@ -173,7 +173,7 @@ std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
   return groups;
 }
 
-// What the loops need to know about each row's quadrature; holds the views that it points to.
+// Quadrature of each row, as the loops take it; holds the views that it points to.
 class RowRules {
  public:
   explicit RowRules(const SoftmaxPath& path) {
@@ -319,7 +319,7 @@ class Cutter {
   int64_t width_;
 };
 
-// Nothing if float64 cannot follow the row. value, reference: [T], finite.
+// Follows a far row in float64; none if that cannot follow it. value, reference: [T], finite.
 std::optional<FarRow> FollowFar(const at::Tensor& value, const at::Tensor& reference) {
   FarRow far;
   const at::Tensor x = ReadNumbers(value);
@@ -422,8 +422,8 @@ double LongestNear(at::ScalarType dtype) {
   return dtype == at::kDouble ? LongestHalfRange(dtype) : std::min(kSingle, LongestHalfRange(dtype));
 }
 
-// What calls of LibTorch's operators take. Few rows all take the rule with the most nodes: more numbers, and fewer
-// calls.
+// Sets the move and the nodes that calls of LibTorch's operators take. Few rows all take the rule with the most nodes:
+// more numbers, and fewer calls.
 void PrepareForOperators(SoftmaxPath& path, bool finite) {
   constexpr int64_t kFew = int64_t{1} << 22;
   const auto last =
@@ -496,7 +496,7 @@ double ErrorToClaim(const SoftmaxPath& path, const at::Tensor& value, const at::
   const at::Tensor finite = at::isfinite(value).logical_and_(at::isfinite(reference));
   const auto wide = [&](const at::Tensor& t) { return t.detach().to(at::kDouble); };
   const at::Tensor missed = (wide(value) - wide(reference) - wide(moved)).abs();
-  // Of a live score exp sees the absolute error.
+  // Measure against the magnitude of live scores: exp sees their absolute error.
   const auto top = [](const at::Tensor& scores) { return scores.detach().to(at::kDouble).amax(1, true).abs(); };
   const at::Tensor live = top(path.value).maximum(top(path.reference)) + 2 * path.longest_near;
   const at::Tensor size = 1 + live + wide(value).abs() + wide(reference).abs();
@@ -566,7 +566,7 @@ at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows, boo
   if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
   if (path.far.empty()) return AlongNear(path, rows);
   const at::Tensor index = FarIndex(path, rows.device());
-  // What far rows have is put in place afterwards: their large numbers would be infinite in float32.
+  // Put far rows in place afterwards: their large numbers would be infinite in float32.
   const at::Tensor near = AlongNear(path, rows.index_fill(1, index, 0));
   std::vector<at::Tensor> through;
   for (const FarRow& far : path.far) through.push_back(ApplyFar(far, rows.select(1, far.row), transposed));

@@ -76,7 +76,7 @@ double SoftmaxPathError(at::ScalarType dtype);
 // The nodes that average a softmax along a move of which this is half the range. dtype: what is computed in, which says
 // how small the error has to be. Null where the move is longer than can be followed.
 std::shared_ptr<const Quadrature> PathNodes(double half_range, at::ScalarType dtype);
-// The same for one row that moves farther, [T] in float64; see Note [Far scores]. start: less its largest element.
+// The nodes for one row that moves farther, [T] in float64; see Note [Far scores]. start: less its largest element.
 std::shared_ptr<const Quadrature> FarNodesOf(const at::Tensor& start, const at::Tensor& move);
 // Half the range of the longest move that equal pieces follow.
 double LongestHalfRange(at::ScalarType dtype);

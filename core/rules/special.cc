@@ -281,7 +281,7 @@ RuleResult Mantissa(const RuleCall& call) {
   return result;
 }
 
-// What is finite passes; what is put in place of the rest does not move.
+// Passes finite elements; the numbers that replace the others do not move.
 RuleResult NanToNum(const RuleCall& call) {
   const RuleOperand& x = call.Require("self");
   const at::Tensor replaced = at::isfinite(x.value).logical_not_();

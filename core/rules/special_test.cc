@@ -1,4 +1,4 @@
-// What the laws cannot say of special functions and selections: steps on the line, elements that are no numbers, and
+// Tests of special functions and selections beyond the laws: steps on the line, elements that are no numbers, and
 // dimensions too long for exact shares.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -63,7 +63,7 @@ TEST(StepsTest, ASignThatChangesPassesNothingItself) {
                {GivenArgument(Vector({3, 3}), Vector({1, 1})), GivenArgument(Vector({2, 2}), Vector({1, -1}))}, &call);
   EXPECT_FALSE(rule.exact);
   const at::Tensor ones = at::ones({1, 2}, at::kDouble);
-  // Where both signs are plus the slope is one; where they differ, the product takes their middle.
+  // The slope is one if both signs are plus; if they differ, the product takes their middle.
   ASSERT_EQ(rule.inputs, std::vector<int>{0});
   EXPECT_TRUE(rule.map->Forward({ones})[0].equal(at::tensor({1.0, 0.0}, at::kDouble).view({1, 2})));
 }
@@ -221,7 +221,7 @@ TEST(CtcTest, NothingOfTheLossIsLeftOver) {
   }
 }
 
-// By differences: LibTorch's own derivative holds for results of log_softmax only.
+// Compares with differences: LibTorch's own derivative holds for results of log_softmax only.
 TEST(CtcTest, TheSlopeIsThatOfTheLoss) {
   Draw draw(at::kDouble, 6);
   const at::Tensor log_probs = draw.Normal({6, 2, 4});
