@@ -75,14 +75,14 @@ void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
   }
 }
 
-// What each element and each component gives to the targets.
+// Contributions of each element and of each component to the targets.
 struct Given {
   std::vector<at::Tensor> inputs;  // as of Attribution
   at::Tensor components;           // [targets, numc], float64
 };
 
-// What each id gave, and each element that an id was read from, as a sweep back has them behind the components: by
-// input [rows, *S]; undefined for those that have none.
+// Contributions of each id, and of each element that an id was read from, which a sweep back has behind those of the
+// components: by input [rows, *S]; undefined for inputs that have none.
 std::vector<at::Tensor> IdsOf(const PreparedInputs& asked, const at::Tensor& components) {
   std::vector<at::Tensor> all(asked.inputs.size());
   int64_t next = asked.numc;
@@ -102,13 +102,13 @@ std::vector<at::Tensor> IdsOf(const PreparedInputs& asked, const at::Tensor& com
   return all;
 }
 
-// What each element of the inputs gave, from the rows in which a sweep back ended: by input [rows, *S]; undefined for
-// plain ones. `ids`: those of IdsOf().
+// Contributions of each element of the inputs, from the rows in which a sweep back ended: by input [rows, *S];
+// undefined for plain ones. `ids`: those of IdsOf().
 std::vector<at::Tensor> ElementsOf(const RecordedRun& run, const AdjointResult& adjoint,
                                    const std::vector<at::Tensor>& ids) {
   const PreparedInputs& asked = run.inputs;
   std::vector<at::Tensor> all(asked.inputs.size());
-  // By input, undefined where no target depends on it: rows begin in the order of the declarations.
+  // Take the starts in the order of the declarations; undefined if no target depends on one.
   size_t next_start = 0;
   for (const size_t k : run.declared) {
     if (asked.inputs[k].kind == Split::Kind::kPlain || asked.inputs[k].ids) continue;
@@ -131,8 +131,8 @@ std::vector<at::Tensor> ElementsOf(const RecordedRun& run, const AdjointResult& 
   return all;
 }
 
-// The same by element and by component. targets: their number. `together`: how many of them each row of the sweep
-// stands for: all examples, or 1.
+// Returns the contributions by element and by component. targets: their number. `together`: how many of them each row
+// of the sweep stands for: all examples, or 1.
 Given GivenTo(const RecordedRun& run, const AdjointResult& adjoint, int64_t targets, int64_t together,
               const AttributeOptions& options) {
   const PreparedInputs& asked = run.inputs;
@@ -183,7 +183,7 @@ void ByTarget(const std::vector<Target>& targets, const TargetNumbers& numbers, 
       own.leftover = leftover[t] + numbers.brackets[t];
     }
     if (!std::isfinite(own.value) && std::isfinite(own.reference)) {
-      // Nothing that is finite adds up to infinity.
+      // Move all of an infinite value to the leftover: finite parts cannot add up to it.
       std::fill(own.contributions.begin(), own.contributions.end(), 0.0);
       own.leftover = own.value;
       ++infinite;
@@ -299,7 +299,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   AdjointResult& adjoint = swept.adjoint;
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;
-  // Where failures are absorbed, this changes the leftover.
+  // Judge recovery first: if failures are absorbed, this changes the leftover.
   const OutputScales scales(at_hand, options.each_example);
   Outcome outcome = JudgeRecovery(swept.linearization, result.name, targets, scales, cotangent, adjoint);
 
@@ -329,7 +329,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     };
     std::string note =
         InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());
-    // What examples give each other is no rounding.
+    // Contributions of one example to another are no rounding error: judge examples only if there are none.
     if (!note.empty()) {
       outcome.notes.push_back(std::move(note));
     } else if (together > 1) {

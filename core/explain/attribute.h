@@ -38,7 +38,7 @@ struct AttributeOptions : RunOptions {
   bool operators = false;
 };
 
-// What a run with these options is recorded for.
+// The purpose for which a run with these options is recorded.
 RunFor PurposeOf(const AttributeOptions& options);
 
 // The relevance that passes through one output of an operator on its way to the targets.
@@ -60,7 +60,7 @@ struct Attribution {
   // the second. With each_example the leftover is found as value - reference - contributions, and the sum over all
   // examples is what the sweep found and checked.
   std::vector<Contributions> targets;
-  // By input: the attributions of its elements, [targets, *S], or [*S] with each_example unless every example has every
+  // The attributions of each input's elements, [targets, *S], or [*S] with each_example unless every example has every
   // target. float32 or float64 as the input's rows; for ids one number each, float64. Undefined for plain inputs. Their
   // sum over an input's elements is that of its components; an input given as explicit parts may have a leftover of its
   // own between the two.
@@ -70,9 +70,9 @@ struct Attribution {
   Report report;                             // its checks are empty: the sweep is judged at the targets
 };
 
-// What passed through the operators that the model called, for the printed forms of a program of the same model and
-// inputs (see core/program/call_numbers.h): for each target one number by call, NaN for calls that nothing passed
-// through. A composite operator passes what the last of its parts passes.
+// Returns the relevance that passed through the operators that the model called, for the printed forms of a program of
+// the same model and inputs (see core/program/call_numbers.h): for each target one number by call, NaN for calls that
+// nothing passed through. A composite operator passes what the last of its parts passes.
 std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, size_t num_calls);
 
 // Attributes the targets of the options. Throws Error: InvalidArgument for inputs and targets that do not fit,

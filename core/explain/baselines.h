@@ -29,7 +29,7 @@ std::string FileOfBaselineWord(const std::string& word);
 // BaselineOfWord() does.
 at::Tensor BaselineOfRows(const std::string& word, const at::Tensor& rows);
 
-// The same, of the file that the word names, as it is now. Throws as BaselineOfWord() does.
+// The baseline of the file that the word names, as it is now. Throws as BaselineOfWord() does.
 at::Tensor BaselineOfFile(const std::string& word);
 
 // The baseline that a word stands for, which broadcasts to `value`, a floating-point or complex input:

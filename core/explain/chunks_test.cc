@@ -147,7 +147,7 @@ TEST(Memory, TooLittleIsAnErrorThatSaysHowMuchIsNeeded) {
   EXPECT_THROW(DecomposeFunction(Hidden, {Wide()}, options), Error);
 }
 
-// What looks at all components together cannot move in chunks, but can where one sweep fits.
+// Choices that look at all components together cannot move in chunks, but work if one sweep fits.
 TEST(Memory, ChoicesThatAreNotLinearNeedOneSweep) {
   DecomposeOptions options;
   options.policy.nonlinearity = Nonlinearity::kAbsAffine;

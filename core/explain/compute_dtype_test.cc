@@ -40,8 +40,8 @@ Weights Drawn() {
           draw({16, 8}, 6), draw({16, 8}, 7), draw({8, 16}, 8), draw({16}, 9),   draw({8, 8, 3}, 10)};
 }
 
-// As decoders in half types do it: casts to float32 and back, masks and constants in the weights' dtype, writes into
-// buffers of it, views of weights. `wide`: what float32 is in such a model, once it is converted.
+// A decoder as models in half types compute it: casts to float32 and back, masks and constants in the weights' dtype,
+// writes into buffers of it, views of weights. `wide`: what float32 is in such a model, once it is converted.
 Tensor Decoder(const Weights& w, Tensor h, at::ScalarType wide_dtype = at::kFloat) {
   const at::ScalarType dtype = w.query.scalar_type();
   const auto norm = [&](const Tensor& x) {

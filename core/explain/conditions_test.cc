@@ -74,7 +74,7 @@ Input SplitIds() {
   return input;
 }
 
-// What makes ids of ids: [1, 4] -> [1, *].
+// Functions that make ids of ids: [1, 4] -> [1, *].
 const std::vector<NamedFunction>& WaysOfIds() {
   static const auto& ways = *new std::vector<NamedFunction>{
       {"as_they_are", [](const Tensor& i) { return i; }},
@@ -164,7 +164,7 @@ TEST_P(IdsKeepTheirComponents, OnTheWayToAnEmbedding) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, IdsKeepTheirComponents, testing::ValuesIn(WaysOfIds()), NameOf);
 
-// Where ids become numbers otherwise than in an embedding.
+// Functions in which ids become numbers otherwise than in an embedding.
 const std::vector<NamedFunction>& StartsOfIds() {
   static const auto bag = [](const Tensor& i, int64_t mode, const Tensor& weights, int64_t padding) {
     return std::get<0>(at::_embedding_bag(Table(), i.flatten(), at::tensor({0, 3}, at::kLong), false, mode, false,
@@ -269,8 +269,7 @@ TEST(Ids, ThatDependOnSeveralAreLeftOverAndNamed) {
   ExpectAttributionAgrees(both, input, equal, Conditions::kBaseline);
 }
 
-// What a comparison says is no id: with the baseline's conditions its step is leftover, as numbers and as rows of a
-// table.
+// A comparison is no id: with the baseline's conditions its step is leftover, as numbers and as rows of a table.
 TEST(Ids, ThatAComparisonMadeConditionsStartNoRows) {
   for (const bool looked_up : {false, true}) {
     const Function condition = [looked_up](const Tensor& i) {
@@ -408,7 +407,7 @@ TEST(Conditions, ThatSelectOtherSizesCannotBeTheBaselines) {
       ExpectError(absl::StatusCode::kFailedPrecondition, {"other sizes", "choose policy conditions=value"},
                   [&] { Decompose(model, SplitInput(value, {0}, baseline), Conditions::kBaseline); });
     }
-    // As many as at the value: the reference is the model on the baseline.
+    // A baseline whose mask has as many elements as the value's: the reference is the model on the baseline.
     const Tensor as_many = at::tensor({0.1, 0., 0.7}, at::kDouble);
     const Decomposition result = Decompose(model, SplitInput(value, {0}, as_many), Conditions::kBaseline);
     ExpectRecovery(result);

@@ -283,7 +283,7 @@ struct EncoderLayer {
   Tensor qkv, qkv_bias, out, out_bias, norm1, norm1_bias, norm2, norm2_bias, up, up_bias, down, down_bias;
 };
 
-// As nn.TransformerEncoder computes it, with biases that nothing hides behind.
+// An encoder as nn.TransformerEncoder computes it, with biases that nothing hides behind.
 Function Encoder(bool norm_first, double biases) {
   Draws draws(100);
   std::vector<EncoderLayer> layers;
@@ -329,7 +329,8 @@ Tensor RootMeanSquare(const Tensor& x, const Tensor& weight) {
   return weight * (x * at::rsqrt(at::square(x).mean(-1, true) + kEps));
 }
 
-// As Llama computes it: RMS norms, rotary positions, causal attention and a gated feed-forward, without biases.
+// A decoder as Llama computes it: RMS norms, rotary positions, causal attention and a gated feed-forward, without
+// biases.
 Function Decoder() {
   Draws draws(300);
   std::vector<DecoderLayer> layers;
@@ -386,7 +387,7 @@ TEST_P(ZeroBaseline, PartsAreOfTheSizeOfWhatTheySumTo) {
   const int64_t largest = move.abs().argmax().item<int64_t>();
   const double mass = parts.components().select(1, largest).abs().sum().item<double>();
   EXPECT_LE(mass / std::abs(move[largest].item<double>()), 100);
-  // By transposing.
+  // Attribute backward, too.
   AttributeOptions options;
   Target target;
   target.top1 = false;
@@ -410,7 +411,7 @@ INSTANTIATE_TEST_SUITE_P(TwelveLayers, ZeroBaseline,
 // Without biases, which would give the reference a deviation that by half lives with.
 class ZeroBaselineByHalf : public testing::TestWithParam<FromNothing> {};
 
-// The same parts are more than a thousand times what they sum to, or no float32 holds them.
+// With products shared by half, the parts are more than a thousand times what they sum to, or no float32 holds them.
 TEST_P(ZeroBaselineByHalf, PartsAreFarLargerThanWhatTheySumTo) {
   const Function& model = GetParam().model;
   const Tensor value = Random({kLength, kWidth}, 40, at::kFloat);

@@ -29,7 +29,7 @@
 namespace addend {
 namespace {
 
-// Where a value is NaN or infinite, and what its parts come to is not the same. undefined: nowhere.
+// Mask of elements whose value is not finite but whose recovery differs from it; undefined if there are none.
 at::Tensor InfiniteAlone(const ProbeRows& rows) {
   if (rows.finite || rows.value.numel() == 0 || AllFinite(rows.value)) return {};
   const at::Tensor value = rows.value.to(rows.components.scalar_type());
@@ -39,7 +39,7 @@ at::Tensor InfiniteAlone(const ProbeRows& rows) {
   return alone.any().item<bool>() ? alone : at::Tensor();
 }
 
-// What a reader has to know of one output or probe.
+// Adds the notes on one output or probe.
 void NoteRows(const std::string& name, const ProbeRows& rows, std::vector<std::string>& notes) {
   if (InfiniteAlone(rows).defined()) {
     notes.push_back(absl::StrCat(name, " is NaN or infinite where its reference is not; all of that is leftover"));
@@ -65,7 +65,7 @@ Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
   origin.plain = !rows.decomposed;
   at::Tensor components = rows.components;
   at::Tensor leftover = rows.leftover;
-  // Nothing that is finite adds up to infinity: all of such an element is leftover.
+  // Move all of an infinite element to the leftover: finite parts cannot add up to it.
   if (const at::Tensor alone = InfiniteAlone(rows); alone.defined()) {
     components = components.masked_fill(alone, 0);
     leftover = at::where(alone, rows.value.to(leftover.scalar_type()), leftover);
@@ -112,7 +112,7 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   outcome.notes.insert(outcome.notes.end(), taken.begin(), taken.end());
   report.linearize_seconds = explained.linearize_seconds;
   report.sweep_seconds = explained.sweep_seconds;
-  // What is empty has no memory to be known by.
+  // An empty tensor has no storage, so it cannot be matched to the inputs; count it as reached.
   bool reached = run.inputs.numc == 0;
   for (size_t p = 0; p < sweep.probes.size(); ++p) {
     const ProbeRows& rows = sweep.probes[p];

@@ -45,7 +45,7 @@ struct Decomposed {
   std::string name;         // "output", "output.1" or the probe's
   at::Tensor value;         // what the model computed, in its dtype
   Composition composition;  // rows of half types are float32
-  // Where components ended, in the words of an error; empty where some reach it, or there are none.
+  // The place where components ended, in the words of an error; empty if some reach the tensor, or there are none.
   std::string unreached = {};
 };
 
@@ -54,7 +54,7 @@ struct Decomposition {
   std::vector<Decomposed> outputs;  // the floating-point tensors among the model's results, in order
   std::vector<PlainOutput> plain;   // its other tensors, in order
   std::vector<Decomposed> probes;   // as asked for
-  // What the model computed where a split starts inside it, in the order of those inputs.
+  // The values of the tensors that are split inside the model, in the order of those inputs.
   std::vector<at::Tensor> inside;
   Report report;
 };

@@ -28,7 +28,7 @@ double Allowance(const Contributions& a, const Contributions& b, bool exact) {
 }
 
 bool Apart(double a, double b, double allowance) {
-  // What is not finite in both is no difference.
+  // Numbers that are not finite in both do not differ.
   if (!std::isfinite(a) && !std::isfinite(b)) return false;
   return !(std::abs(a - b) <= allowance);
 }
@@ -156,7 +156,7 @@ void Examples::AddTo(Report& report) const {
   for (const std::string& note : report.notes) known.Add(note, 0, 1);
   report.notes.insert(report.notes.end(), notes_.begin(), notes_.end());
   for (const CountedNote& own : warnings_.list()) {
-    // What spoils numbers is told of them all.
+    // Notes on spoilt numbers are given for all runs, even if the report has one already.
     if (known.Has(own.note) && !SpoilsNumbers(own.note)) continue;
     const std::string more = own.count == 1   ? ""
                              : own.count == 2 ? ", and one more like it"

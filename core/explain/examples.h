@@ -25,10 +25,10 @@
 
 namespace addend {
 
-// Of one of the examples that a batch counts, or the whole input where there is one: [1, *row] or [*S].
+// Returns one of the examples that a batch counts, [1, *row], or the whole input if there is one, [*S].
 at::Tensor CutExample(const at::Tensor& whole, bool each_example, int64_t example, int64_t examples);
 
-// What one example is attributed with. By input of the model, each of the shape that one example has.
+// Inputs and target of one example; tensors by input of the model, each of the shape that one example has.
 struct Example {
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> baselines;  // undefined for plain inputs

@@ -27,10 +27,10 @@
 
 namespace addend {
 
-// What a second sweep found of one model, kept for the runs that repeat the first. Thread-safe.
+// Result of a second sweep of one model, kept for the runs that repeat the first. Thread-safe.
 class KnownInfluence {
  public:
-  // What was found before, or what `find` gives, which is then kept.
+  // Returns the result that was found before, or else what `find` gives, which is then kept.
   std::string Find(const std::function<std::string()>& find);
 
  private:

@@ -66,7 +66,7 @@ at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Te
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// What `find` gives. Its errors begin with the input's name.
+// Returns what `find` gives. Its errors begin with the input's name.
 template <typename Find>
 at::Tensor Naming(const std::string& name, const Find& find) {
   try {
@@ -117,10 +117,10 @@ std::string DescribeInfinities(const std::string& name, const at::Tensor& infini
   return absl::StrCat(name, " holds NaN or infinity, first at [", absl::StrJoin(at_index, ", "), "]");
 }
 
-// Where the value is not finite.
+// Mask of elements that are not finite.
 at::Tensor Infinities(const at::Tensor& value) { return at::isfinite(value).logical_not_(); }
 
-// What has to hold of an input whichever way it is split.
+// Checks what has to hold of an input whichever way it is split.
 void CheckInput(const std::string& name, const Input& input) {
   const at::Tensor& value = input.value;
   if (!input.inside.empty() && !value.defined()) {
@@ -156,7 +156,7 @@ void PrepareParts(const std::string& name, const Input& input, const NamedTensor
   // Given parts leave the rest of the input as its reference, whatever it is.
   own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false, held)
                                        : (own.value - own.parts.sum(0)).contiguous();
-  // Where a value is not finite, its reference is the same and its parts are zero.
+  // Elements with a value that is not finite need the same reference and parts of zero.
   const at::Tensor odd = Infinities(own.value);
   const at::Tensor same = own.value.eq(own.reference).logical_or(at::isnan(own.value) & at::isnan(own.reference));
   const at::Tensor moves = same.logical_not().logical_or(own.parts.ne(0).any(0));
@@ -176,7 +176,7 @@ int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTe
   const bool along_dims = own.kind == Split::Kind::kDims;
   const at::Tensor labels = along_dims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
                                        : SpreadLabels(name, own.value, input.split.labels);
-  // Of an empty tensor a dimension may still have positions, and each of them is a component of nothing.
+  // A dimension of an empty tensor may still have positions, and each of them is a component of nothing.
   const bool by_size = along_dims || labels.numel() == 0;
   const int64_t numc = by_size ? NumComponents(input) : labels.max().item<int64_t>() + 1;
   own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids, held);
@@ -187,7 +187,8 @@ int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTe
     return numc;
   }
   own.labels = labels.expand(own.value.sizes()).contiguous();
-  // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
+  // Elements that are NaN or infinite have no parts: they are in the reference too, and what comes of them is judged
+  // there.
   at::Tensor outside = own.labels.lt(0);
   if (!finite) {
     const at::Tensor infinite = Infinities(own.value);

@@ -73,10 +73,11 @@ struct PreparedInput {
   at::Tensor value;
   at::Tensor reference;  // what the model would be given as the baseline
   at::Tensor labels;     // int64 of value's shape, counted on the common axis; -1: none
-  // Of floats, in a backward sweep: numbers of elements, for ids that are read from them; see LabelEveryId().
+  // Numbers of elements of a float input, for ids that are read from them; in a backward sweep only. See
+  // LabelEveryId().
   at::Tensor read_labels;
   at::Tensor parts;  // [numc of all, *shape]
-  // Where the split starts inside the model, else no call; `value` is then of the right shape only.
+  // The place inside the model at which the split starts, else no call; `value` is then of the right shape only.
   InsidePlace inside;
 };
 

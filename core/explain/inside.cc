@@ -77,7 +77,7 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
                                          "known only when the model runs; give a number, a tensor, mean:FILE, ",
                                          "median:FILE or buffer:NAME"));
     }
-    // Of its shape; the value is found when the model runs.
+    // Stand in by zeros of the tensor's shape; the value is found when the model runs.
     all[k].value = at::zeros(probe.operand.geometry.sizes, at::TensorOptions().dtype(probe.operand.dtype));
     if (all[k].name.empty()) all[k].name = inputs[k].inside;
   }

@@ -37,7 +37,7 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
                            const std::vector<RecordedOutput>& outputs,
                            const std::vector<std::pair<std::string, at::Tensor>>& held);
 
-// What the model computed where a split starts inside it, in the order of those inputs.
+// The values of the tensors that are split inside the model, in the order of those inputs.
 std::vector<at::Tensor> InsideValues(const TracedRun& trace);
 
 }  // namespace addend

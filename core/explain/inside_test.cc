@@ -168,7 +168,7 @@ TEST(InsideTensors, TellWhatDoesNotFit) {
   const Input first = Input::Inside("#0", Split::AlongDims({1}), zero);
   EXPECT_THAT(message({Input::Plain(x), first, Input::Inside(kHeads, Split::AlongDims({1}), zero)}),
               HasSubstr("depends on another split already"));
-  // What comes before the split.
+  // A probe of an operator before the split.
   DecomposeOptions options;
   options.probes = {"aten::softmax"};
   EXPECT_THAT(MessageOf([&] {

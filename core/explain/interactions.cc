@@ -57,7 +57,7 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
   result.attribution = runner.First(inputs);
   result.numbers = result.attribution.targets.at(0);
   const Target target = result.numbers.target;
-  // By input, which group each element is of; -1: none.
+  // The group of each element, by input; -1: none.
   const at::Tensor by_component = at::tensor(groups, at::kLong);
   std::vector<at::Tensor> group_of;
   for (const PreparedInput& own : prepared.inputs) {

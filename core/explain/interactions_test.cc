@@ -31,7 +31,7 @@ AttributeOptions Asked(const std::string& target = "0") {
   return options;
 }
 
-// Of one row with these elements, under a function of columns.
+// Interactions in one row with these elements, under a function of columns.
 Interactions Of(const std::function<Tensor(const Tensor&)>& function, const std::vector<double>& row,
                 double baseline = 0) {
   const Tensor x = at::tensor(row, at::kDouble).view({1, -1});

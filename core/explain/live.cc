@@ -26,7 +26,7 @@ namespace addend {
 
 class LiveTrace::Recording : public CallHandler {
  public:
-  // What the run is for; its policy is as asked for.
+  // Purpose of the run; its policy is as asked for.
   struct Purpose {
     DecomposeOptions options;
     std::optional<AttributeOptions> attribution;
@@ -68,14 +68,14 @@ class LiveTrace::Recording : public CallHandler {
     start_ = Clock::now();
   }
 
-  // Of what the caller asked for: its first run finds what is inside the model, where that is asked for.
+  // Starts what the caller asked for: its first run finds what is inside the model, if that is asked for.
   static std::shared_ptr<Recording> First(const std::vector<Input>& inputs, const NamedTensors& named,
                                           Purpose purpose) {
     const bool inside = HasInside(inputs);
     return std::make_shared<Recording>(inputs, inside ? ArgumentsOf(inputs) : Prepare(inputs, named), named,
                                        std::move(purpose), inside);
   }
-  // What follows the run that finds what is inside the model.
+  // Starts the run that follows the one which finds what is inside the model.
   std::shared_ptr<Recording> Second() {
     if (finished_) throw FailedPrecondition("the trace has ended");
     if (error_) std::rethrow_exception(error_);
@@ -254,7 +254,7 @@ class LiveTrace::Recording : public CallHandler {
     if (counts && frames_) AddLines(calls);
   }
 
-  // Of the calls from number `first` on, the operator that just ran and what it calls.
+  // Notes the line of the calls from number `first` on: the operator that just ran and what it calls.
   void AddLines(size_t first) {
     const TracingPause pause;
     const std::vector<SourceFrame> frames = frames_();
@@ -338,7 +338,7 @@ class LiveTrace::Recording : public CallHandler {
 
 namespace {
 
-// What both kinds of runs have in common.
+// The options that both kinds of runs have in common.
 DecomposeOptions RunOptionsOf(const AttributeOptions& options) {
   DecomposeOptions run;
   static_cast<RunOptions&>(run) = options;

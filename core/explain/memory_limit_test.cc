@@ -96,7 +96,7 @@ TracedModel Deep(int64_t layers) {
   });
 }
 
-// Of what moves.
+// Bytes of the values and references that move.
 int64_t BytesKept(const TracedRun& trace, int64_t* dropped) {
   int64_t bytes = 0;
   *dropped = 0;

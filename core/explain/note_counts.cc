@@ -41,7 +41,7 @@ std::string WithoutNumbers(const std::string& note) {
 
 auto Order(const CountedNote& own) { return std::make_tuple(!own.warning, own.first, own.note); }
 
-// The same sentence, maybe with other numbers.
+// Finds the note with the same sentence, maybe with other numbers.
 template <typename List>
 auto FindIn(List& list, const std::string& note) {
   return std::find_if(list.begin(), list.end(), [words = WithoutNumbers(note)](const CountedNote& own) {

@@ -1,4 +1,4 @@
-// What several runs said: each sentence once, with how many examples it is about.
+// Notes of several runs: each sentence once, with how many examples it is about.
 #ifndef ADDEND_CORE_EXPLAIN_NOTE_COUNTS_H_
 #define ADDEND_CORE_EXPLAIN_NOTE_COUNTS_H_
 

@@ -63,7 +63,8 @@ std::vector<Position> RandomCalls(const TracedRun& trace) {
   return positions;
 }
 
-// What NaN or infinity in the value alone becomes is bracket, which is kept there and has no bound.
+// Operators that read NaN or infinity which only the value has. What becomes of that is bracket, which is kept there
+// and has no bound.
 std::vector<Position> ReadersOfInfinity(const Linearization& linearization, const SweepResult& sweep) {
   const TracedRun& trace = *linearization.trace;
   return NodesThat(linearization, [&](const Node& node) {
@@ -132,7 +133,8 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
   };
 }
 
-// Where the model makes numbers of its inputs that are plain to rules, and what that means for the reference.
+// Notes on the numbers that the model makes of its inputs and that are plain to rules, and on what they mean for the
+// reference.
 std::vector<Note> NotesOnReference(const TracedRun& trace) {
   const Note random =
       About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws");
@@ -226,7 +228,7 @@ bool SpoilsNumbers(const std::string& note) {
 }
 
 bool IsWarning(const std::string& note) {
-  // What is not known to be a remark is a warning.
+  // Notes that are remarks; all others are warnings.
   constexpr const char* kRemarks[] = {
       "preset auto: ",
       "computed in float32 ",
@@ -296,7 +298,7 @@ std::string FirstPositions(const std::vector<Position>& positions) {
   std::vector<std::string> texts;
   for (size_t k = 0; k < positions.size() && k < 3; ++k) {
     const std::string place = positions[k].Describe();
-    // What the operator of our own stands for.
+    // Name the reader that our own operator stands for.
     const std::string& op = positions[k].op;
     const std::string reader = op == kElementsReadOutside ? "NumPy or Python, which reads the numbers" : op;
     texts.push_back(place.empty() ? reader : absl::StrCat(reader, " (", place, ")"));

@@ -30,15 +30,15 @@ bool SpoilsNumbers(const std::string& note);
 bool IsWarning(const std::string& note);
 std::vector<std::string> WarningsAmong(const std::vector<std::string>& notes);
 
-// What a run is told whose LibTorch this library was not built for, as the user may allow: LibTorch's classes may lie
-// otherwise in memory, and what comes of that need not look wrong. Empty where both are of the same minor version, or
+// Note on a run with a LibTorch that this library was not built for, as the user may allow: LibTorch's classes may lie
+// otherwise in memory, and what comes of that need not look wrong. Empty if both are of the same minor version, or
 // LibTorch does not tell its own.
 std::string NoteOnLibTorch(const std::string& running, const std::string& built);
 
 // "1200", "0.034": not 1.2e+03.
 std::string TwoDigits(double number);
 
-// Where a call stands; -1: "the model", which nothing more is known of.
+// Position of a call; -1: "the model", which nothing more is known of.
 Position PositionOf(const TracedRun& trace, int64_t call);
 
 // "aten::relu (op #3, model.py:12), aten::mul (op #7), aten::add (op #8), and 2 more"

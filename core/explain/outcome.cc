@@ -37,7 +37,7 @@ constexpr double kMuchLeftover = 0.2;
 // Stands behind a name where what is told is known of single elements only, not of components.
 constexpr char kByElement[] = ", element by element,";
 
-// What the parts of one tensor come to; sums of magnitudes over its elements.
+// Sums of magnitudes over the elements of one tensor, for each of its parts.
 struct Sizes {
   double components = 0;
   double leftover = 0;
@@ -53,7 +53,7 @@ struct Sizes {
     return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
   }
   double LeftoverShare() const { return leftover == 0 ? 0 : leftover / move; }
-  // What is as small as the rounding of the value was made of that, and has no meaning.
+  // True if the parts are no larger than the rounding error of the value, so that they have no meaning.
   bool AreRounding(bool single) const { return parts() <= 64 * EpsilonOf(single ? at::kFloat : at::kDouble) * value; }
   // No single part means much.
   bool Cancel(bool single) const { return !AreRounding(single) && !(Cancelling() < kIllConditioned); }
@@ -69,7 +69,7 @@ std::string Percent(double share) {
   return std::isfinite(share) ? absl::StrCat(TwoDigits(100 * share), " %") : "more than all";
 }
 
-// Where the terms grow that some numbers of a probe are summed from. cotangent: [1, *S].
+// The call at which the terms grow most that some numbers of a probe are summed from. cotangent: [1, *S].
 Growth GrowthOf(const Linearization& linearization, size_t probe, const at::Tensor& cotangent) {
   if (std::any_of(linearization.nodes.begin(), linearization.nodes.end(), LooksAtAll)) return {};
   AdjointOptions options;
@@ -91,7 +91,7 @@ double ReferenceOverValue(const TracedRun& trace, const Operand& operand) {
   return value > 0 ? sum(trace.Reference(operand)) / value : 0;
 }
 
-// Where the reference grows most against the value, on the way to a probe.
+// The call at which the reference grows most against the value, on the way to a probe.
 Growth GrowthOfReference(const Linearization& linearization, int64_t last) {
   const TracedRun& trace = *linearization.trace;
   Growth most;
@@ -108,7 +108,7 @@ Growth GrowthOfReference(const Linearization& linearization, int64_t last) {
   return most;
 }
 
-// What is known of one tensor or target when it is judged.
+// Measures of one tensor or target, by which it is judged.
 struct Judged {
   std::string name;
   Sizes sizes;
@@ -122,7 +122,7 @@ std::string GrewMost(const Linearization& linearization, const Growth& growth, c
   return absl::StrCat(who, " grew most, ", TwoDigits(growth.factor), "-fold, at ", At(linearization, growth.call));
 }
 
-// What the caller can try; `single`: the parts are in single precision.
+// Advice to the caller; `single`: the parts are in single precision.
 std::string Remedies(bool single, bool far) {
   const char* baseline =
       far ? "choose a baseline of the data (mean:FILE or median:FILE of a file of rows, or one of them)"
@@ -196,7 +196,7 @@ std::string DescribeGap(const Linearization* linearization, const Judged& judged
 
 // The model's own rounding, where it is as large as what is told: "" or a sentence.
 std::string OwnRounding(const Linearization& linearization, size_t probe, bool single) {
-  // Where the line is cut into pieces, only the first piece is at hand, and it does not end at the value.
+  // Only the first piece of a line that is cut is at hand, and it does not end at the value.
   if (!single || linearization.policy.segments > 1) return "";
   const at::Tensor exact = ValueInDouble(*linearization.recorded, linearization.probes[probe]);
   if (!exact.defined()) return "";
@@ -255,8 +255,8 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
   return check.absorbed;
 }
 
-// How large the numbers are that the first output of a node is summed from, on the value: [*S], or one number for all
-// where only its operands are known.
+// Magnitude of the terms that the first output of a node is summed from, on the value: [*S], or one number for all if
+// only its operands are known.
 at::Tensor TermsOf(const TracedRun& trace, const Node& node) {
   std::vector<at::Tensor> values;
   for (const int input : node.inputs) {
@@ -276,8 +276,8 @@ at::Tensor TermsOf(const TracedRun& trace, const Node& node) {
   return at::full({}, largest, at::TensorOptions(at::kDouble));
 }
 
-// How large the numbers are that the model itself sums a probe from, on the value: 1 - 1 is a difference of two equal
-// numbers and holds only their rounding. [*S] or a number for all; zero where the last operator sums nothing.
+// Magnitude of the terms that the model itself sums a probe from, on the value: 1 - 1 is a difference of two equal
+// numbers and holds only their rounding. [*S] or a number for all; zero if the last operator sums nothing.
 at::Tensor OwnTerms(const Linearization& linearization, const Probe& probe) {
   const at::Tensor value = linearization.trace->Value(probe.operand);
   at::Tensor terms = at::zeros({}, value.options().dtype(at::kDouble));
@@ -411,7 +411,8 @@ at::Tensor WorstElement(const ProbeRows& rows, const at::Tensor& infinite) {
   return cotangent.unsqueeze(0);
 }
 
-// Everything but recovery is found of a tensor; `probe` and a cotangent [1, *S] say where growth is looked for.
+// Measures conditioning, leftover share and growth of a tensor; recovery is judged by the caller. `probe` and a
+// cotangent [1, *S] say where growth is looked for.
 Judged Measure(const Linearization& linearization, const std::string& name, const Sizes& sizes, bool single,
                size_t probe, const std::function<at::Tensor()>& cotangent, Outcome& outcome) {
   Judged judged;

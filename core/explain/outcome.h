@@ -28,7 +28,7 @@
 namespace addend {
 
 struct Outcome {
-  // Of the tensor where it is the largest; see Report.
+  // The largest conditioning and leftover share of a tensor; see Report.
   double conditioning = 1;
   double leftover_share = 0;
   double worst_error = 0;  // of recovery, over the largest magnitude of the value
@@ -36,22 +36,22 @@ struct Outcome {
   std::vector<std::string> notes;
 };
 
-// Of the probes of a sweep, by their names. Where failures are absorbed, the probes' leftover is changed. Throws
-// Internal with a position where Policy::on_failure is kError.
+// Judges the probes of a sweep, by their names. If failures are absorbed, the probes' leftover is changed. Throws
+// Internal with a position if Policy::on_failure is kError.
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep);
 
-// The same of targets, which are found backward, in two steps: recovery of the rows of `cotangent` [rows, *S] in the
-// only probe; then what their parts come to. Where there are more targets than rows, each row is the sum of equally
-// many targets. `scales`: of the explained value. `elements`: what each element gave, as of Attribution::inputs; they
-// may cancel where their components do not.
+// Judge targets, which are found backward, in two steps: recovery of the rows of `cotangent` [rows, *S] in the only
+// probe; then the sizes of their parts. If there are more targets than rows, each row is the sum of equally many
+// targets. `scales`: of the explained value. `elements`: what each element gave, as of Attribution::inputs; they may
+// cancel where their components do not.
 Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const std::vector<Target>& targets,
                       const OutputScales& scales, const at::Tensor& cotangent, AdjointResult& result);
 void JudgeTargets(const Linearization& linearization, const std::string& name,
                   const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements,
                   const at::Tensor& cotangent, const AdjointResult& result, Outcome& outcome);
-// Between both, of examples that do not influence each other, where a row is the sum of several: the recovery of each.
-// A row that sums several examples tells nothing about a single one. What one misses is its leftover: all of it is
-// rounding where operators left nothing over, and else rounding is guessed from the terms.
+// Judges the recovery of each example, between both steps, if examples do not influence each other and a row is the sum
+// of several: such a row tells nothing about a single one. The leftover of an example is what it misses: all of it is
+// rounding if operators left nothing over, and else rounding is guessed from the terms.
 void JudgeExamples(const Linearization& linearization, const std::string& name,
                    const std::vector<Contributions>& targets, const OutputScales& scales, const at::Tensor& cotangent,
                    const AdjointResult& result, Outcome& outcome);

@@ -1,5 +1,5 @@
-// What is said first: recovery by the output's own scale, conditioning, leftover, baselines that nobody gave, and masks
-// that swallow what is added to them.
+// Tests of what is said first: recovery by the output's own scale, conditioning, leftover, baselines that nobody gave,
+// and masks that swallow what is added to them.
 #include "core/explain/outcome.h"
 
 #include <ATen/ATen.h>
@@ -290,7 +290,7 @@ TEST(RecoveryOfExplanations, IsThatOfTheNumbersThatStandThere) {
   EXPECT_EQ(NotesOfRecovery("layer", {numbers}, &report).size(), 1u);
   report.policy.check = Check::kOff;
   EXPECT_TRUE(NotesOfRecovery("layer", {numbers}, &report).empty());
-  // What adds up is not told.
+  // A recovery that adds up gives no note.
   const Composition whole = Composition::Diagonal(Random({5}, 3, at::kFloat), {0});
   EXPECT_TRUE(NotesOfRecovery("", {Contribute(whole.value(), whole, ParseTarget("2"))}, nullptr).empty());
 }
@@ -605,7 +605,7 @@ class Masks : public testing::TestWithParam<MaskCase> {
       return at::softmax(scores, -1).matmul(value);
     });
   }
-  // What the query of a padded position gets: equal weights, whatever the scores are, so that a token gives a fifth of
+  // The parts of a padded position's query: equal weights, whatever the scores are, so that a token gives a fifth of
   // its own value. [tokens, 4]
   Tensor PaddedParts(const Tensor& x) const { return at::linear(x[0], weights_[2]) / double(kLength); }
 
@@ -662,7 +662,7 @@ INSTANTIATE_TEST_SUITE_P(All, Masks,
                                          MaskCase{"billion_clamped", -1e9, true}),
                          [](const auto& info) { return info.param.name; });
 
-// Where every query sees a key, nobody misses what a masked score was: nothing is told.
+// A causal mask lets every query see a key, and then nobody misses what a masked score was: nothing is told.
 TEST(Masks, ACausalMaskIsSilent) {
   const Tensor weight = Random({4, 4}, 8, at::kFloat);
   const Tensor mask = at::full({5, 5}, kLowest, at::kFloat).triu(1);

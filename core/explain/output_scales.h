@@ -30,7 +30,7 @@ class OutputScales {
   // targets of their own.
   explicit OutputScales(const at::Tensor& value, bool each_example = false);
 
-  // Of the whole output; 0 where all of it is zero, or nothing is finite.
+  // The scale of the whole output; 0 if all of it is zero, or nothing is finite.
   double whole() const { return whole_; }
   double OfRow(size_t row) const { return rows_[row] > 0 ? rows_[row] : whole_; }
   // The largest finite magnitude of each row, as it is.

@@ -66,7 +66,7 @@ void RequirePlannable(const std::vector<Input>& inputs, const AttributeOptions& 
 
 }  // namespace
 
-// What is known of inputs of one size.
+// The recorded run for inputs of one size, and what was found of it.
 class AttributionPlan::Sized {
  public:
   Sized(RecordedRun run, std::vector<Input> inputs, const AttributeOptions& options, const NamedTensors& held)
@@ -200,7 +200,7 @@ class AttributionPlan::Sized {
     return Prepare(others, held_);
   }
 
-  // Where the model goes another way, nothing is compared.
+  // Compares a repetition with the model; compares nothing if the model goes another way.
   void CompareAt(const std::vector<at::Tensor>& values, Model* model, bool on_baseline,
                  const StageProgress& progress) const {
     std::vector<at::Tensor> own;
@@ -262,7 +262,7 @@ struct AttributionPlan::Parts {
   AttributeOptions options;
   std::shared_ptr<const Sized> first;
 
-  // Of other sizes, the last used first.
+  // Runs for inputs of other sizes, the last used first.
   std::mutex mutex;
   std::vector<std::shared_ptr<const Sized>> others;
 
@@ -304,7 +304,7 @@ struct AttributionPlan::Parts {
     throw FailedPrecondition(absl::StrCat("the model cannot be planned: a run changes ", changed,
                                           ", and the next one gives another ", apart, "; attribute it without a plan"));
   }
-  // Of these sizes; null where there is none yet. The mutex is held.
+  // Finds the run for inputs of these sizes; null if there is none yet. The mutex is held.
   std::shared_ptr<const Sized> Known(const std::vector<at::Tensor>& values) {
     const auto found =
         std::find_if(others.begin(), others.end(), [&](const auto& sized) { return sized->Fits(values); });
@@ -366,7 +366,7 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
         absl::StrCat("the plan is for ", asked.inputs.size(), " inputs, but ", values.size(), " are given"));
   }
   if (parts_->first->Fits(values)) return parts_->first;
-  // Only the number of examples may be another.
+  // A plan accepts other numbers of examples, but no other shapes.
   std::vector<Input> with = parts_->inputs;
   int64_t examples = -1;
   for (size_t k = 0; k < values.size(); ++k) {
@@ -393,7 +393,7 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
     const std::lock_guard<std::mutex> lock(parts_->mutex);
     if (std::shared_ptr<const Sized> known = parts_->Known(values)) return known;
   }
-  // Rows of other sizes do not wait for it.
+  // Record outside the lock, so that rows of known sizes are not blocked.
   std::shared_ptr<const Sized> recorded = parts_->Record(std::move(with), progress);
   const std::lock_guard<std::mutex> lock(parts_->mutex);
   if (std::shared_ptr<const Sized> known = parts_->Known(values)) return known;

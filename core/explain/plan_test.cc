@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Conformance, PlannedScripts, testing::ValuesIn(ScriptCa
 // Two layers on a float64 [rows, 6].
 Tensor TwoLayers(const Tensor& x) { return at::tanh(at::relu(x.mm(Weight())).mm(Weight())); }
 
-// Of the first element, unless the options ask for targets of each example.
+// A plan for the first element, unless the options ask for targets of each example.
 Plan PlanOf(const TracedModel& model, const std::vector<Input>& inputs, AttributeOptions options = {}) {
   Weight();  // which is drawn when it is first asked for
   const bool asked = options.each_example || !options.targets[0].top1;
@@ -196,7 +196,7 @@ TEST(Plan, SeesEveryNumberThatIsRead) {
       {"aten::equal", [](const Tensor& x) { return x.relu().equal(x) ? x.mm(Weight()) * 3 : x.mm(Weight()); }},
       {"plan_test::largest",
        [](const Tensor& x) { return x.mm(Weight()) * CallOwn("plan_test::largest", x)[0].toDouble(); }},
-      // Of conditions alone.
+      // A number that is read from conditions alone.
       {"aten::item", [](const Tensor& x) { return x.mm(Weight()) * x.gt(0).to(at::kDouble).sum().item<double>(); }},
   };
   for (const auto& [op, run] : models) {
@@ -245,7 +245,7 @@ TEST(Plan, TellsZerosApart) {
               [&] { plan->Attribute({other}); });
 }
 
-// What the model fails on is said as without a plan.
+// Inputs that the model fails on give the same error as without a plan.
 TEST(Plan, FailsAsTheModelDoes) {
   const Tensor table = Random({4, 6}, 7);
   const TracedModel model = ModelOf([=](const Tensor& ids) { return at::embedding(table, ids).sum(1); });

@@ -106,7 +106,7 @@ bool IsWhole(const Operand& operand, const Operand& given) {
          dense(given) && Squeezed(operand) == Squeezed(given);
 }
 
-// What an operator makes of a score.
+// Kinds of operators, by what they make of a score.
 enum class ToScore {
   kProbability,  // it reads scores and gives probabilities, or their logarithms
   kScaling,      // the same numbers in another dtype, range or scale, where it reads rows in one place only
@@ -617,7 +617,7 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
       }
       keep([&](const Leaving& one) { return one.number == selector.number; });
     }
-    // Where nothing else is said, what nobody reads is not meant.
+    // Leave out tensors that nobody reads, unless the selector has a number.
     const bool open = selector.number == -1;
     if (open && std::any_of(own.begin(), own.end(), is_read)) keep(is_read);
     std::vector<NamedProbe> spelled = SpelledIn(trace, name, own);

@@ -55,7 +55,7 @@ class LaterRuns {
     }
   }
 
-  // What the model gives on the baseline.
+  // The outputs of the model on the baseline.
   std::vector<at::Tensor> OnBaseline() {
     std::vector<at::Tensor> references;
     for (const PreparedInput& input : inputs_.inputs) references.push_back(input.reference);

@@ -49,13 +49,14 @@ struct RecordedRun {
   PreparedInputs inputs;  // as their owner split them; those of an attribution were traced by LabelEveryId
   // The numbers of the inputs in the order in which the tracer was told of them, which plain ones may be among.
   std::vector<size_t> declared;
-  // By input: the storage that the tracer knows it as; -1: a plain one, or no operator has met it.
+  // The storage that the tracer knows each input as; -1: a plain one, or no operator has met it.
   std::vector<int> storages;
   Policy policy;                                // resolved
   std::shared_ptr<const Preparation> prepared;  // of a run that is planned; null: is made
   std::shared_ptr<KnownInfluence> influence;    // of a run that is one of many; null: is looked for
-  // Where the model also ran on the baseline: throws FailedPrecondition if a second run on the inputs is another, so
-  // that what it gave there says nothing. Null: nobody can look. See Note [Two runs] in same_run.h.
+  // Throws FailedPrecondition if a second run on the inputs differs from the first, so that what the model gave on the
+  // baseline says nothing. Null: the model did not run on the baseline, or nobody can look. See Note [Two runs] in
+  // same_run.h.
   std::function<void()> require_repeatable;
   double seconds = 0;
 };
@@ -83,8 +84,8 @@ RecordedOutput FindInner(const std::vector<RecordedOutput>& chosen, const std::v
 std::vector<std::string> EachAsked(const std::vector<RecordedOutput>& given, const TracedRun& trace,
                                    const std::string& text);
 
-// What a run is recorded for: rows that are sent forward, or a sweep back, which may be asked what passes through each
-// operator.
+// Purpose of a recording: rows that are sent forward, or a sweep back, which may be asked for the relevance that passes
+// through each operator.
 enum class RunFor { kForward, kBackward, kBackwardByOperator };
 
 // Runs a model on prepared inputs and records it, and runs it on the baseline where the options ask for that. A run for
@@ -104,7 +105,7 @@ void PrepareTracer(const RunOptions& options, RunFor purpose, Tracer& tracer);
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);
 
-// Where calls stand in source code that no interpreter of LibTorch's runs, by the number of the call.
+// Lines of calls in source code that no interpreter of LibTorch's runs, by the number of the call.
 using CallLines = std::map<int64_t, SourceFrame>;
 
 // The run that a tracer has followed. Its calls know these lines, and so does what was derived by them.

@@ -44,8 +44,8 @@ struct Report {
   // program read (and may have branched on) is another there, or a gradient reads what an operator saved unseen.
   std::string reference_is_model_on_baseline = "unknown";
   std::string reference_reason;  // why not; empty with "yes"
-  // Where the model ran on the baseline (RunOptions::verify_reference): the largest difference between that and
-  // the reference, over the largest magnitude there, the worst of all outputs.
+  // The largest difference between the model on the baseline and the reference, over the largest magnitude there, the
+  // worst of all outputs; none unless the model ran there (RunOptions::verify_reference).
   std::optional<double> reference_error;
   std::vector<std::string> notes;  // what a reader has to know: guards, ids used otherwise, the preset chosen
   double trace_seconds = 0;        // running the model and its references

@@ -203,7 +203,7 @@ void AddTransformer(std::vector<Case>* cases) {
   heads("cross_each_head", 2, {}, {}, true, false);
   heads("three_inputs_no_weights", 3, {}, {}, false, true);
   heads("padding", 1, half_hidden({2, 4}), int64_t{1}, true, true);
-  // As torch.nn.TransformerEncoder of LibTorch 2.x gives it.
+  // Padding as torch.nn.TransformerEncoder of LibTorch 2.x gives it.
   const Tensor numbers = at::zeros({2, 4}).masked_fill(half_hidden({2, 4}), -INFINITY);
   heads("padding_of_numbers", 1, numbers, int64_t{1}, true, true);
   heads("full_mask", 3, half_hidden({2, 2, 4, 4}), int64_t{2}, true, false);

@@ -58,7 +58,7 @@ class OperatorModel : public Model {
       : op_(c10::Dispatcher::singleton().findSchemaOrThrow(Split2(c.op).first.c_str(), Split2(c.op).second.c_str())),
         arguments_(std::move(arguments)),
         moving_(std::move(moving)) {
-    // What the case does not give has the schema's default.
+    // Arguments that the case does not give have the schema's default.
     const auto& all = op_.schema().arguments();
     for (size_t a = arguments_.size(); a < all.size(); ++a) arguments_.push_back(all[a].default_value().value());
   }
@@ -212,8 +212,8 @@ TORCH_LIBRARY(newer, library) {
       });
 }
 
-// What torchvision documents, element by element in double precision: the sum over the taps of the kernel of weight,
-// mask and image, read between four of its elements at a place that the offset moves.
+// Deformable convolution as torchvision documents it, element by element in double precision: the sum over the taps of
+// the kernel of weight, mask and image, read between four of its elements at a place that the offset moves.
 Tensor DeformConv2d(const Tensor& input, const Tensor& weight, const Tensor& offset, const Tensor& mask,
                     const Tensor& bias, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w,
                     int64_t dilation_h, int64_t dilation_w, int64_t groups, int64_t offset_groups, bool use_mask) {
@@ -611,7 +611,7 @@ TEST_F(OwnRewrites, AreErrorsWhereTheyAreWrong) {
   ExpectError(absl::StatusCode::kInternal, "the rewrite of aten::addcmul fails: ", run);
   Register("aten::addcmul", [](const RewriteCall&) -> std::vector<Tensor> { throw Unimplemented("not on Mondays"); });
   ExpectError(absl::StatusCode::kUnimplemented, "not on Mondays (op #0", run);
-  // What the rewrite calls needs a rule of its own.
+  // Operators that the rewrite calls need rules of their own.
   Register("aten::addcmul",
            [](const RewriteCall& call) -> std::vector<Tensor> { return {at::special_airy_ai(call.Tensor("self"))}; });
   ExpectError(absl::StatusCode::kUnimplemented, "no composition rule for aten::special_airy_ai", run);

@@ -1,4 +1,4 @@
-// What a decomposition and an attribution are told alike: how the model is run, and how operators are linearized.
+// Options of decompositions and attributions alike: how the model is run, and how operators are linearized.
 #ifndef ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_
 #define ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_
 

@@ -305,7 +305,7 @@ TEST_P(RecurrentNetworks, GiveAttributionNotLeftover) {
   EXPECT_NEAR(parts.components().sum().item<double>(), move, 1e-8 * size);
   // Every step has its part, the last ones the larger.
   EXPECT_EQ(at::count_nonzero(parts.components()).item<int64_t>(), steps_);
-  // The same completeness as many steps of integrated gradients reach.
+  // Integrated gradients reach the same sum in many steps.
   EXPECT_NEAR(IntegratedGradients(400).sum().item<double>(), parts.components().sum().item<double>(), 1e-4);
 }
 

@@ -165,7 +165,7 @@ struct BaselineRows {
   }
 };
 
-// By input; no rows where its own baseline serves. Throws where the numbers of rows differ.
+// The baselines of each input; no rows if its own baseline serves. Throws if the numbers of rows differ.
 std::vector<BaselineRows> FindRows(const std::vector<Input>& inputs, const std::vector<SeveralBaselines>& several,
                                    bool each_example, int64_t examples, int64_t* count) {
   std::vector<BaselineRows> found(inputs.size());
@@ -255,7 +255,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
       at::Tensor baseline;
       if (!rows[k].rows.empty()) {
         const at::Tensor asked = rows[k].Of(r, i % count, value, InputName(first[k], k));
-        // What belongs to no component takes part with its value.
+        // Elements that belong to no component take part with their value.
         baseline = at::where(labels.lt(0), value, asked).contiguous();
       } else if (whole.kind != Split::Kind::kPlain) {
         baseline = CutExample(whole.reference, each, r, examples);

@@ -49,7 +49,7 @@ at::Tensor RowsOfWord(const std::string& word, const at::Tensor& example);
 // How the parts of one target depend on the baseline.
 struct BaselineSpread {
   int64_t count = 0;  // of baselines
-  // By component, in the order of the contributions, which are means.
+  // Numbers by component, in the order of the contributions, which are means.
   std::vector<double> standard_errors;  // NaN for a single baseline
   std::vector<double> same_sign;        // the share of baselines under which the sign is that of the mean
   double reference_standard_error = 0;

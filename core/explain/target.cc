@@ -81,7 +81,8 @@ Target ParseRegion(absl::string_view text, const std::string& whole) {
   return target;
 }
 
-// Where the second of two elements begins, behind the minus between them: one that follows a digit is no sign.
+// Position at which the second of two elements begins, behind the minus between them: one that follows a digit is no
+// sign.
 size_t FindSecond(absl::string_view text) {
   for (size_t k = 1; k < text.size(); ++k) {
     if (text[k] == '-' && absl::ascii_isdigit(static_cast<unsigned char>(text[k - 1]))) return k + 1;
@@ -110,7 +111,7 @@ void AppendSpan(std::string* out, const Target::Span& span) {
   if (!span.one && span.end) absl::StrAppend(out, *span.end);
 }
 
-// Of an element or its probability.
+// Text of an element, also for its probability.
 std::string PlaceText(const Target& target) {
   if (target.top1) return kTop1;
   if (target.index.empty()) return kNoIndex;

@@ -24,16 +24,16 @@ struct Target {
     kSum,             // of other targets
     kRegion,          // all elements of a region, added up: a part of a sum only
   };
-  // What a region takes of one dimension: one index, or those from `begin` on before `end`. Negative ones count from
-  // the end.
+  // Part of one dimension that a region takes: one index, or those from `begin` on before `end`. Negative ones count
+  // from the end.
   struct Span {
     int64_t begin = 0;
     std::optional<int64_t> end = std::nullopt;  // none: to the last
     bool one = false;                           // `begin` alone
   };
   Quantity quantity = Quantity::kElement;
-  // Of elements and their probabilities: the largest element; of [1, positions, classes], what models of sequences
-  // give, that of the last position.
+  // For elements and their probabilities: whether the largest element is meant; of [1, positions, classes], what models
+  // of sequences give, that of the last position.
   bool top1 = true;
   // Else this element, or the position of an entropy; negative numbers count from the end. See FindElements for what
   // may be left out.
@@ -74,8 +74,8 @@ std::string TargetText(const Target& target);
 // the last position of [1, positions, classes], as top1 is. Throws InvalidArgument where an index does not fit the
 // value, where one of several rows has to be named, and where the value is complex or empty.
 Target FindElements(const at::Tensor& value, const Target& target);
-// The same of examples, which the first dimension counts and indices leave out: by example. `targets`: one for all, or
-// one for each.
+// Finds the elements in each example; the first dimension counts examples, and indices leave it out. `targets`: one for
+// all, or one for each.
 std::vector<Target> FindElementsOfEach(const at::Tensor& value, const std::vector<Target>& targets);
 
 // One element as a view without dimensions. index: complete.
@@ -109,7 +109,7 @@ double ConditioningOf(double parts, double reference, double value, double move)
 double Cancelling(const Contributions& contributions);
 constexpr double kIllConditioned = 1e3;
 
-// What rounding in this dtype makes of terms as large as these on their way through `operators`. `tolerance`:
+// The error that rounding in this dtype makes in terms as large as these on their way through `operators`. `tolerance`:
 // Policy::tolerance.
 double RoundingAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
                          std::optional<double> tolerance);

@@ -78,7 +78,7 @@ at::Tensor Weighted(const at::Tensor& rows, const at::Tensor& weights) {
   return weights.dim() == 1 ? ProductsOfEach(finite, weights) : SumOfEach(finite * weights);
 }
 
-// What a target is a sum of: an element, or what the distribution of one row says.
+// Summand of a target: an element, or a quantity of the distribution of one row.
 struct Term {
   int64_t target = 0;
   Quantity quantity = Quantity::kElement;  // neither a continuation nor a sum
@@ -252,7 +252,7 @@ class Reader {
     return absl::StrCat("[", absl::StrJoin(IndexOfRow(term.row, value_.sizes()), ", "), "]");
   }
 
-  // Of whole rows; classes that are masked in value and reference get nothing.
+  // Weights of whole rows; classes that are masked in value and reference get nothing.
   at::Tensor WeightsOf(const std::vector<Term>& terms, const at::Tensor& value, const at::Tensor& reference) const {
     if (AllFinite(value) && AllFinite(reference)) return MeanGradients(terms, value, reference);
     const at::Tensor kept = value.eq(-kInfinity).logical_and_(reference.eq(-kInfinity)).logical_not_();
@@ -273,7 +273,7 @@ class Reader {
     return weights;
   }
 
-  // Of a row of which only some classes are `kept`.
+  // Weights of a row of which only some classes are `kept`.
   at::Tensor OfMasked(Term term, const at::Tensor& kept, const at::Tensor& value, const at::Tensor& reference) const {
     at::Tensor weights = at::zeros(value.sizes(), value.options());
     if (term.place >= 0) {
@@ -327,7 +327,7 @@ class Reader {
     return means;
   }
 
-  // By the same nodes. begin, move: [terms, classes].
+  // The mean gradients of terms that take the same nodes. begin, move: [terms, classes].
   static at::Tensor MeanGradients(const std::vector<Term>& terms, const Quadrature& rule, const at::Tensor& begin,
                                   const at::Tensor& move) {
     // How much of its own class, of the entropy, and of its own probability each term's gradient has.
@@ -393,7 +393,7 @@ Ids IdsOf(const at::Tensor& input, const at::Tensor& value, const Target& contin
   if (!whole || input.dim() == 0 || input.size(-1) != value.size(-2)) return Ids::kNone;
   at::Tensor own = input;
   if (own.numel() != value.size(-2)) {
-    // Of one example.
+    // Take the ids of one example.
     if (continuation.index.empty() || own.dim() != 2 || own.size(0) != value.size(0)) return Ids::kNone;
     own = own.select(0, continuation.index[0]);
   }
@@ -520,7 +520,7 @@ void AddUp(Contributions& contributions) {
 
 double ConditioningOf(double parts, double reference, double value, double move) {
   if (parts == 0) return 1;
-  // Of a value that is zero nothing can be said but by the move.
+  // A value of zero is no scale: only the move is.
   const double least = value > 0 ? std::min(value, move) : move;
   return std::max(parts, reference) / least;
 }

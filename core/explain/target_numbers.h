@@ -26,24 +26,24 @@
 namespace addend {
 
 struct TargetNumbers {
-  // What a target weighs one element with.
+  // Weight of one element in a target.
   struct ElementWeight {
     int64_t target = 0;
     int64_t row = 0;    // of the tensor as a matrix [rows, classes]
     int64_t place = 0;  // in the row
     double number = 1;
   };
-  // What some targets weigh a whole row with.
+  // Weights of a whole row in some targets.
   struct RowWeights {
     std::vector<int64_t> targets;
     std::vector<int64_t> rows;
     at::Tensor weights;  // [targets, classes], float64, rounded to the dtype of rows
   };
 
-  // What the targets weigh the elements with, in the dtype of rows: [targets / together, *S], where each is the sum of
-  // `together` targets that follow one another.
+  // The weights of the elements in the targets, in the dtype of rows: [targets / together, *S], where each is the sum
+  // of `together` targets that follow one another.
   at::Tensor Cotangent(int64_t together) const;
-  // What a single target makes of rows [R, *S], without its bracket: [R], float64.
+  // The contributions of rows [R, *S] to a single target, without its bracket: [R], float64.
   at::Tensor Weigh(const at::Tensor& rows) const;
 
   // Each by target.
@@ -68,13 +68,13 @@ TargetNumbers ReadTargets(const at::Tensor& value, const at::Tensor& reference, 
 
 // Whether the numbers along the last dimension that an element is one of are probabilities. index: complete.
 bool AreProbabilities(const at::Tensor& value, const std::vector<int64_t>& index);
-// What a reader of the targets has to know: that the tensor is made of probabilities already, and that a continuation
-// is not what an input ends with. Each thing is said once, of the first target. targets: as FindElements gives them;
+// Notes for a reader of the targets: that the tensor is made of probabilities already, and that a continuation is not
+// what an input ends with. Each thing is said once, of the first target. targets: as FindElements gives them;
 // `of_probabilities`: of TargetNumbers. `inputs`: values of the model's inputs.
 std::vector<std::string> NotesOfTargets(const at::Tensor& value, const std::vector<Target>& targets,
                                         const std::vector<bool>& of_probabilities,
                                         const std::vector<at::Tensor>& inputs);
-// Of one.
+// Notes for a reader of one target.
 std::vector<std::string> NotesOfTarget(const at::Tensor& value, const Target& target,
                                        const std::vector<at::Tensor>& inputs);
 

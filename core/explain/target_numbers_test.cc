@@ -30,7 +30,7 @@ double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item
 
 Tensor PartsOf(const Contributions& target) { return at::tensor(target.contributions, at::kDouble); }
 
-// What the text asks of logits [1, positions, classes], in plain LibTorch.
+// The number that the text asks of logits [1, positions, classes], in plain LibTorch.
 Tensor Plainly(const std::string& text, const Tensor& logits) {
   const Tensor log_p = logits[0].log_softmax(-1);
   if (text == "log_probability:2") return log_p[-1][2];
@@ -101,7 +101,7 @@ TEST(Contribute, OfASmallMoveIsTheGradient) {
   }
 }
 
-// What is left over in the logits is left over in the target, by the same weights.
+// Leftover of the logits is leftover of the target, by the same weights.
 TEST(Contribute, LeavesOverWhatTheTensorLeavesOver) {
   const Composition whole = Parts(1);
   const Tensor last = whole.components().narrow(0, 2, 1);
@@ -199,7 +199,7 @@ TEST(Contribute, FollowsMasksOfOneEnd) {
   const Composition parts = Parts(1);
   const Tensor mask = at::tensor({0, 1, 0, 0, 0}, at::kLong).to(at::kBool);
   const Tensor value = parts.recovery().masked_fill(mask, -1e9);
-  // What the mask moves is one more part: the leftover.
+  // The move of the mask is one more part: the leftover.
   const Composition masked(parts.components().masked_fill(mask, 0), parts.reference(),
                            (value - parts.reference()).masked_fill(mask.logical_not(), 0));
   for (const std::string& text : Texts()) {

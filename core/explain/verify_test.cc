@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 using Function = std::function<Tensor(const Tensor&)>;
 
-// What both questions say of the reference.
+// Reports of a decomposition and of an attribution.
 std::vector<Report> Reports(const TracedModel& model, const Input& input, bool verify = true) {
   DecomposeOptions options;
   options.verify_reference = verify;

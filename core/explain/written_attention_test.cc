@@ -26,7 +26,7 @@ constexpr int64_t kTokens = 6;
 constexpr int64_t kWidth = 8;
 constexpr int64_t kHeads = 2;
 
-// What scores become before their softmax.
+// Function of the scores before their softmax.
 using Scores = std::function<Tensor(const Tensor&)>;
 
 struct Form {
@@ -91,7 +91,7 @@ std::vector<Form> Forms() {
            return (chosen + Slopes(s))
                .masked_fill(last.logical_and(at::arange(kTokens).ne(kTokens - 1).view({-1, 1})), -kInfinity);
          }),
-      // What is not attention as a whole.
+      // Forms that are not attention as a whole.
       Of(
           "ScaledBehindItsMask", [](const Tensor& s) { return s.masked_fill(Later(), -kInfinity) * 0.5; }, false),
       Of(

@@ -171,7 +171,7 @@ class Adjoint {
     const Call& call = products_.CallOf(node);
     Rows behind(call.outputs.size());
     bool any = false;
-    // The last of several outputs in one place is what was left there.
+    // If several outputs share memory, only the last one written is left there: visit it first.
     for (size_t k = call.outputs.size(); k-- > 0;) {
       if (!CarriesRows(call.outputs[k])) continue;
       behind[k] = cotangents_.Take(call, call.outputs[k]);

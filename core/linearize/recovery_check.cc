@@ -115,7 +115,7 @@ double RecoveryCheck::Inherited(const Node& node, size_t output) const {
       missing.push_back(own);
       continue;
     }
-    // Added to in place: of those rows no more is left than how far they were off.
+    // The rows were added to in place and are gone: use the recovery error of their storage as a bound.
     if (j > 0 || !node.map->Accumulates()) return 0;
     bound = errors_[operand.storage];
     at::DimVector sizes = {1};
@@ -207,7 +207,7 @@ void RecoveryCheck::Finish(const OperatorCheck& check) {
   if (check.ok()) return;
   const Call& call = trace_.program.calls[check.call];
   const std::string name = FullName(call.op.schema());
-  // Wrong coefficients may spoil the recovery too; a wrong application spoils nothing else.
+  // Report the bracket first: wrong coefficients may spoil the recovery too, a wrong application spoils nothing else.
   const std::string what = !check.bracket_holds
                                ? BracketTooLarge(name, check)
                                : absl::StrCat("the parts of ", name, " differ from its value by ", check.recovery_error,

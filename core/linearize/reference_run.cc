@@ -40,7 +40,7 @@ std::vector<c10::IValue> ReferenceRun::Run(const CallAtHand& own) {
     own.call.op.Run(&stack);
     return stack;
   } catch (const c10::Error& e) {
-    // Rows of ids begin here: there is nothing behind it to stand in for.
+    // Rows start at this embedding, so that a stand-in could not be found later: fail now.
     if (IdReadingOf(own.call.op.schema(), own.call.arguments) == IdReading::kVectors) {
       throw Error(absl::StatusCode::kFailedPrecondition,
                   absl::StrCat(own.role.full_name, " fails on the baseline: ", e.what_without_backtrace()),
