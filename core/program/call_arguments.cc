@@ -133,7 +133,7 @@ std::vector<CallArgument> ArgumentsOf(const RecordedCall& call) {
     argument.is_default = otherwise && argument.uses.empty() && SamePlain(argument.value, *otherwise);
     if (argument.is_tensor) {
       if (argument.is_list && argument.value.isIntList()) {
-        // Of optional tensors: which are there.
+        // Mark which tensors of a list of optional tensors are there.
         std::vector<TensorUse> all;
         size_t given = 0;
         for (const int64_t present : argument.value.toIntVector()) {

@@ -13,7 +13,7 @@
 namespace addend {
 
 struct CallArgument {
-  // What an integer stands for.
+  // Meaning of an integer.
   enum class Meaning { kNumber, kDtype, kLayout, kMemoryFormat };
 
   std::string name;             // as the schema calls it: "weight", "stride"

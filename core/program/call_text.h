@@ -17,7 +17,7 @@ std::string RuleName(const std::string& schema_name);
 // "aten::add.Tensor"
 std::string FullName(const c10::FunctionSchema& schema);
 
-// What a recorder notes of a call, in words.
+// Text that a recorder notes of a call.
 struct CallText {
   struct Operand {
     int16_t argument = -1;  // position in the schema

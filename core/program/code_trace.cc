@@ -56,7 +56,7 @@ CodePlace Filtered(const CodePlace& place, const CodeTraceOptions& options) {
   return filtered;
 }
 
-// What the call stands under. A module's path is a frame without file.
+// Source lines that the call stands under. A module's path is a frame without file.
 std::vector<SourceFrame> FramesOf(const RecordedProgram& program, int call, const CodeTraceOptions& options) {
   const int number = program.calls.at(call).place;
   if (number < 0) return {};
@@ -88,7 +88,7 @@ std::string SourceText(const SourceFrame& frame, bool color) {
                       OneLine(text.substr(end)));
 }
 
-// Of a file among installed packages what follows their folder: "site-packages/transformers/utils/generic.py".
+// Name of a file without the folders around installed packages: "site-packages/transformers/utils/generic.py".
 std::string ShownFile(const std::string& file) {
   for (const char* packages : {"/site-packages/", "/dist-packages/"}) {
     const size_t at = file.rfind(packages);

@@ -58,7 +58,7 @@ std::string CodeTraceLine(const RecordedProgram& program, int call, const CodeTr
 // the record of a graph; see page/README.md.
 Json CodeTraceRecord(const RecordedProgram& program, const CodeTraceOptions& options = {});
 
-// The same text call by call, so that a front end can show each operator as it finishes.
+// Writes the trace call by call, so that a front end can show each operator as it finishes.
 class CodeTraceWriter {
  public:
   // `show` gets the lines of each call as it is added; never if `options.quiet`. It may be null.

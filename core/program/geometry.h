@@ -1,4 +1,4 @@
-// Where a tensor's elements lie in its storage, and which dtypes its rows have.
+// Places of a tensor's elements in its storage, and the dtypes of its rows.
 #ifndef ADDEND_CORE_PROGRAM_GEOMETRY_H_
 #define ADDEND_CORE_PROGRAM_GEOMETRY_H_
 
@@ -9,7 +9,7 @@
 
 namespace addend {
 
-// Where a tensor lies in its storage. Strides and offset count elements.
+// Place of a tensor in its storage. Strides and offset count elements.
 struct Geometry {
   c10::DimVector sizes;
   c10::DimVector strides;

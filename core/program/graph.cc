@@ -185,8 +185,8 @@ void Graph::AddEdges(const TensorUse& use, int to) {
   if (part && value.storage >= 0) tensor = maker(program_->storages[value.storage].value);
 
   int elements = tensor;
-  // What was written before the call that made the value has gone through that call; not so with tensors from outside
-  // and parts, which see all writes.
+  // Writes before the call that made the value have gone through that call; tensors from outside and parts see all
+  // writes.
   const int seen = part || value.call < 0 ? 0 : value.version;
   if (use.version > seen && value.storage >= 0) {
     elements = call_nodes_[program_->storages[value.storage].writers[use.version - 1]];

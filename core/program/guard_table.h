@@ -31,7 +31,7 @@ class GuardTable {
   void Mark(int storage) { from_data_.Add(storage); }
   // Whether the call reads elements that depend on data. `first`: of the arguments that count.
   bool ReadsData(const RecordedCall& call, const OperatorTraits& traits, int16_t first = 0) const;
-  // What the call, which depends on data, gave and wrote does so too.
+  // Marks the storages of all results and written arguments of a call that depends on data.
   void MarkResults(const RecordedCall& call, const OperatorTraits& traits);
   // Guards what the call has told the program around the operators, if anything. `call`: the next of the program.
   // `results`: what it returned. `from_data`: the call read or drew data.

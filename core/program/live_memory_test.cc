@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// What another library would give us of a tensor: its memory, in a storage object of its own.
+// A tensor as another library would give it to us: its memory, in a storage object of its own.
 Tensor Exchanged(const Tensor& tensor) {
   return at::from_blob(
       tensor.data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {}, tensor.options());

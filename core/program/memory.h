@@ -1,4 +1,4 @@
-// Where tensors lie in memory: an exchange format tells where elements lie, not which storage object they belong to.
+// Places of tensors in memory: an exchange format tells where elements lie, not which storage object they belong to.
 #ifndef ADDEND_CORE_PROGRAM_MEMORY_H_
 #define ADDEND_CORE_PROGRAM_MEMORY_H_
 

@@ -8,7 +8,7 @@
 namespace addend {
 namespace {
 
-// Where a module path such as "0.fc" skips containers, finds the one registered path that it abbreviates.
+// True if a module path that skips containers, such as "0.fc", abbreviates this full path.
 bool Abbreviates(const std::string& path, const std::string& full) {
   if (full.size() < path.size()) return false;
   // Both end in the same module; most that do not are out by their last letter.

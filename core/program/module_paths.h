@@ -21,7 +21,7 @@ namespace addend {
 std::string ResolveModulePath(const std::string& script_path, const std::string& parameter,
                               const std::vector<std::string>& known);
 
-// What a recorder throws where outputs of a module are not told in order.
+// Error that a recorder throws if outputs of a module are not told in order.
 Error ModuleOutputsDoNotFollow(const std::string& module_path, int64_t index);
 
 // The module of the operator that runs, for recorders.

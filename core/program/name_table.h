@@ -11,7 +11,8 @@
 
 namespace addend {
 
-// What comes from outside is named as it comes, the results of calls behind the run: naming them takes no time of it.
+// Names of the values of a program. Values from outside are named as they come, results of calls after the run, so that
+// naming them takes no time of it.
 class NameTable {
  public:
   // `name`, or where another value has it `name` with a counter.

@@ -167,8 +167,8 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
     probability_ = static_cast<int16_t>(*found);
     random = true;
   }
-  // What a GuardTable guards of a call that reads data. Of LibTorch's operators that give tensors as well, the numbers
-  // are sizes.
+  // Find what a GuardTable guards of a call that reads data. If one of LibTorch's operators also gives tensors, the
+  // numbers are sizes.
   bool reads_elements = false;
   for (size_t a = 0; a < arguments.size(); ++a) {
     const bool only_written = written[a] && (overwrites || output[a]);

@@ -32,7 +32,8 @@ struct OperatorTraits {
   bool allocates = false;      // gives memory with no defined content
   bool resizes = false;        // makes what is written larger, with no defined content behind the old one
   bool metadata_only = false;  // reads no elements of its arguments: zeros_like()
-  // By argument: whether only its sizes or its dtype are read, as for the second argument of expand_as() and type_as().
+  // Tells for each argument whether only its sizes or its dtype are read, as for the second argument of expand_as() and
+  // type_as().
   c10::SmallVector<bool, 8> shown;
   bool detaches = false;         // detach_(), which replays cannot call on what became a view
   bool random = false;           // may draw from a generator; see Draws()

@@ -22,7 +22,7 @@ bool SameTensor(const at::Tensor& a, const at::Tensor& b) {
 void OutsideTensors::Declare(const std::string& name, const at::Tensor& tensor, bool learned) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   by_tensor_.try_emplace(tensor.unsafeGetTensorImpl(), declared_.size());
-  // Of several names for one storage the first is the owner's.
+  // Keep the first of several names for one storage: it is the owner's.
   by_storage_.try_emplace(tensor.storage().unsafeGetStorageImpl(), declared_.size());
   if (memory_) memory_->DeclareNamed(static_cast<int>(declared_.size()), tensor);
   declared_.push_back({name, tensor, learned});

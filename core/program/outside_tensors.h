@@ -47,7 +47,7 @@ class OutsideTensors {
   }
   // The tensor as calls have met it; undefined where none has met its memory.
   at::Tensor FindMet(const at::Tensor& tensor) const;
-  // The same, or a parameter that no call has read. Throws NotFound where none has met its memory.
+  // Returns what FindMet() does, or a parameter that no call has read. Throws NotFound if none has met its memory.
   at::Tensor AsMet(const at::Tensor& tensor) const;
 
  private:

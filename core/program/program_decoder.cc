@@ -47,7 +47,7 @@ class Decoder {
     try {
       return Parts();
     } catch (const Error& e) {
-      // What is wrong may be that: operators come, and take other arguments.
+      // Name the other version of LibTorch, which may be the cause: operators come, and take other arguments.
       const std::string other = OtherLibTorch(program_);
       if (other.empty()) throw;
       throw Error(e.code(), absl::StrCat(e.what(), "; ", other, ", so record the model with this one"));

@@ -214,7 +214,7 @@ Json EncodeAll(const std::vector<Element>& elements) {
   return array;
 }
 
-// What the storages hold goes to `weights`, under the name of the first value in it.
+// Encodes the storages. Their contents go to `weights`, under the name of the first value in each.
 Json EncodeStorages(const RecordedProgram& program, TensorFile* weights) {
   Json storages = Json::array();
   for (const RecordedStorage& storage : program.storages) {

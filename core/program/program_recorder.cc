@@ -288,7 +288,7 @@ void ProgramRecorder::AfterWrite(RecordedCall* call, const OperatorTraits& trait
     const int storage = values_.StorageOf(tensor, ValueKind::kResult);
     outside_.Know(storage);
     program_.storages[storage].nbytes = static_cast<int64_t>(tensor.storage().nbytes());
-    // The same tensor may be passed twice.
+    // Look up the tensor first: it may be passed twice.
     int number = values_.Find(tensor);
     if (!MadeNow(number)) {
       number = values_.Add(tensor, storage, ValueKind::kResult, "");

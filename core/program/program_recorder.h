@@ -44,8 +44,8 @@ class ProgramRecorder : public CallHandler {
   // The next argument of the model. Names are made unique. Throws Unimplemented for what cannot be recorded, and
   // FailedPrecondition where an operator has met the tensor already.
   void AddInput(const std::string& name, const c10::IValue& value);
-  // What is declared from here on, and the output, may be other storage objects over the memory that the model computes
-  // with; see Note [Live tensors] in core/program/live_memory.h.
+  // Matches tensors by memory from here on: those that are declared, and the output, may be other storage objects over
+  // the memory that the model computes with; see Note [Live tensors] in core/program/live_memory.h.
   void MatchMemory() { outside_.MatchMemory(); }
   void SetModulePaths(std::vector<std::string> paths) { places_.SetModulePaths(std::move(paths)); }
   // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
@@ -72,7 +72,7 @@ class ProgramRecorder : public CallHandler {
   RecordedProgram Finish(const c10::IValue& output);
 
  private:
-  // What is worked out once for each operator.
+  // Facts about an operator that are worked out once.
   struct SchemaFacts {
     explicit SchemaFacts(const c10::FunctionSchema& schema) : traits(schema) {}
     OperatorTraits traits;

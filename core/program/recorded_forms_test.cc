@@ -84,7 +84,7 @@ TEST(RecordedForms, TheGraphFollowsTheMemory) {
   const Graph graph(program);
   EXPECT_THAT(Names(graph, graph.ByModule("body.fc")), ElementsAre("body.fc.weight", "body.fc.bias", "linear"));
   EXPECT_THAT(Names(graph, graph.ByOperator("add_")), ElementsAre("add_"));
-  // What is summed lies where linear put it and was written through the view.
+  // The summed tensor lies where linear put it and was written through the view.
   EXPECT_THAT(Names(graph, graph.Parents(graph.Find("sum"))), ElementsAre("linear", "add_"));
   EXPECT_THAT(Names(graph, graph.Parents(graph.Find("add_"))), testing::Contains("view"));
   EXPECT_THAT(Names(graph, graph.Parents(graph.Find("output"))), ElementsAre("relu"));

@@ -108,9 +108,9 @@ struct RecordedCall {
   RecordedCall& operator=(RecordedCall&&) noexcept = default;
 
   Operator op;
-  // By position in op.schema().arguments(), whose name() is what they are called. Tensors are None: they are uses. A
-  // list of optional tensors is a list of integers, 1 for each tensor that is there and 0 for each that is not; an
-  // empty list of tensors is an empty one.
+  // Arguments by position in op.schema().arguments(), whose name() is what they are called. Tensors are None: they are
+  // uses. A list of optional tensors is a list of integers, 1 for each tensor that is there and 0 for each that is not;
+  // an empty list of tensors is an empty one.
   std::vector<c10::IValue> arguments;
   c10::SmallVector<TensorUse, 4> uses;    // in the order of the arguments, lists flattened
   c10::SmallVector<int, 2> results;       // values returned, lists flattened; -1: an undefined tensor
@@ -135,7 +135,7 @@ const char* GuardKindName(GuardKind kind);
 struct RecordedGuard {
   GuardKind kind = GuardKind::kNumber;
   int call = -1;
-  // What the call gave: one value, or a tuple where it returns several. kShape: for each result its sizes.
+  // Number that the call gave, or a tuple if it returns several. kShape: for each result its sizes.
   c10::IValue value;
 };
 
@@ -170,8 +170,8 @@ struct FreeDimension {
   // Programs that were saved by older versions have no limits.
   int64_t least = 0;
   int64_t most = kAnySize;
-  // Of sizes between, those that are `least` plus a multiple of it: where only multiples of seven were tried, a model
-  // that pads to seven did nothing else. Programs that were saved by older versions have all.
+  // Distance of the sizes between that are allowed, counted from `least`: if only multiples of seven were tried, a
+  // model that pads to seven did nothing else. Programs that were saved by older versions have 1.
   int64_t step = 1;
   static constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 

@@ -34,7 +34,7 @@ void VisitArgument(const c10::IValue& value, Visit visit) {
   }
 }
 
-// What is recorded of an argument beside its operands: numbers and strings as they are, nothing for tensors, and for a
+// Recorded form of an argument beside its operands: numbers and strings as they are, nothing for tensors, and for a
 // list of optional tensors which of its entries are there (1) and which are not (0).
 c10::IValue WithoutTensors(const c10::IValue& value) {
   if (value.isTensor() || value.isTensorList()) return {};

@@ -80,7 +80,7 @@ class Recorder {
 
   TracedCalls& program() { return program_; }
   const TracedCalls& program() const { return program_; }
-  // Where the operator that runs now is called; `call` may lack its position still.
+  // Position of the operator that runs now; `call` may lack its position still.
   Position PositionOf(const Call& call);
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
   void SetModulePaths(std::vector<std::string> paths) { module_.SetPaths(std::move(paths)); }
@@ -92,7 +92,7 @@ class Recorder {
   void AddModuleOutput(const std::string& path, int64_t index, Operand tensor);
 
  private:
-  // What an operator writes as its result.
+  // Arguments that an operator writes as its result.
   struct Written {
     bool any = false;
     c10::SmallVector<bool, 8> by_argument;

@@ -286,7 +286,7 @@ class Replay::Execution {
     return tensors_[value];
   }
 
-  // What was there from outside, with the elements that follow sizes.
+  // Initial contents of a storage from outside, with the elements that follow sizes.
   const at::Tensor& Initial(int storage) const {
     const auto sized = sized_.find(storage);
     return sized == sized_.end() ? program_.storages[storage].initial : sized->second;
@@ -417,7 +417,8 @@ class Replay::Execution {
     return tensor;
   }
 
-  // What the program lends its replays is not theirs to write: a copy when recorded may be a view at other sizes.
+  // Throws if a call would write memory that the program lends its replays: a copy when recorded may be a view at other
+  // sizes.
   void RequireOwn(int call, const at::Tensor& written) const {
     if (program_.free.empty() || !written.has_storage()) return;
     const auto lent = lent_.find(written.storage().unsafeGetStorageImpl());
@@ -595,7 +596,7 @@ Replay::Replay(std::shared_ptr<const RecordedProgram> program)
   ForEachNumber(program_->output, [&](int value) { last[value] = static_cast<int>(num_calls); });
   for (size_t v = 0; v < last.size(); ++v) {
     const RecordedValue& value = program_->values[v];
-    // What no call gives is made from its storage, whenever it is needed first.
+    // Values that no call gives are made from their storage, whenever it is needed first.
     if (value.kind != ValueKind::kResult) needs_memory_[value.storage] = true;
     if (last[v] >= 0 && last[v] < static_cast<int>(num_calls)) dead_[last[v]].push_back(static_cast<int>(v));
   }

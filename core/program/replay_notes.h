@@ -1,4 +1,4 @@
-// What a reader of a replay has to know.
+// Notes for the reader of a replay.
 #ifndef ADDEND_CORE_PROGRAM_REPLAY_NOTES_H_
 #define ADDEND_CORE_PROGRAM_REPLAY_NOTES_H_
 

@@ -1,4 +1,4 @@
-// What a recorded program is, in short, for other programs.
+// Summary of a recorded program, for other programs.
 #ifndef ADDEND_CORE_PROGRAM_SUMMARY_H_
 #define ADDEND_CORE_PROGRAM_SUMMARY_H_
 

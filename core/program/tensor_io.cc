@@ -112,7 +112,8 @@ int DescriptorOf(const std::string& path) {
 }
 
 void WriteDirectly(const std::string& path, const std::string& bytes) {
-  // What was opened anew would have a place of its own in the file, and what is printed later would be written over it.
+  // Write to a descriptor that is open already: a newly opened file would have its own offset, and later output would
+  // be written over it.
   if (const int own = DescriptorOf(path); own >= 0) {
     const int error = WriteAll(own, bytes.data(), bytes.size());
     if (error != 0) throw FileError("write", path, error);

@@ -45,8 +45,8 @@ TensorPlace ParseTensorPlace(const std::string& text);
 const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, const TensorPlace& place,
                                                        const std::vector<std::string>& usual);
 
-// What a .npy or .safetensors file holds, and where, from its header alone. Throws NotFound if there is no such file,
-// and InvalidArgument for one that is malformed.
+// Reads from the header of a .npy or .safetensors file which tensors it holds, and where. Throws NotFound if there is
+// no such file, and InvalidArgument for one that is malformed.
 TensorLayout ReadLayoutOfFile(const std::string& path);
 
 // A tensor in a .npy or .safetensors file, of which rows are read without the rest; dimension 0 counts them. Any number

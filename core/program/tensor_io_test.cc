@@ -502,7 +502,7 @@ TEST(WriteFileWholeTest, CreatesAndReplaces) {
   EXPECT_EQ(Content(folder / "f"), bytes);
   WriteFileWhole(folder / "f", "");
   EXPECT_EQ(Content(folder / "f"), "");
-  // As long as a name can be: the temporary file must not be longer.
+  // A name of the greatest length: the temporary file's must not be longer.
   WriteFileWhole(folder / std::string(255, 'n'), bytes);
   EXPECT_EQ(folder.Names().size(), 2u);
 }
@@ -573,7 +573,7 @@ TEST(WriteFileWholeTest, WritesDirectlyToWhatIsNoRegularFile) {
   WriteFileWhole("/dev/null", "x");
 }
 
-// As /dev/stdout does under a redirection: the file stays the one that is open, and keeps what is in it.
+// Writes as to /dev/stdout under a redirection: the file stays the one that is open, and keeps what is in it.
 TEST(WriteFileWholeTest, AppendsToAnOpenFileUnderDev) {
   const Folder folder;
   std::FILE* file = std::fopen((folder / "f").c_str(), "w");

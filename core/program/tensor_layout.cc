@@ -28,9 +28,9 @@ using SortedJson = nlohmann::json;
 
 constexpr char kNpyMagic[] = "\x93NUMPY";
 constexpr size_t kNpyMagicSize = 6;
-// What the reference implementation of the format accepts.
+// Largest header that the reference implementation of the format accepts.
 constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
-// What LibTorch's iterators accept.
+// Largest number of dimensions that LibTorch's iterators accept.
 constexpr size_t kMaxDims = 64;
 
 constexpr StoredDtype kDtypes[] = {
@@ -340,7 +340,7 @@ bool LooksLikeSafetensors(const std::string& head, uint64_t size, uint64_t heade
   return head[kSafetensorsLength] == '{' || header_size <= size - kSafetensorsLength;
 }
 
-// What the first bytes say of the header of .safetensors.
+// Size of the header of .safetensors, from the first bytes of the file.
 uint64_t HeaderSize(const std::string& head) {
   uint64_t size = 0;
   std::memcpy(&size, head.data(), std::min(head.size(), kSafetensorsLength));

@@ -1,4 +1,4 @@
-// What .npy and .safetensors files hold, and where: their headers, without the numbers.
+// Layout of .npy and .safetensors files: their headers, without the numbers.
 #ifndef ADDEND_CORE_PROGRAM_TENSOR_LAYOUT_H_
 #define ADDEND_CORE_PROGRAM_TENSOR_LAYOUT_H_
 

@@ -42,9 +42,9 @@ struct Operand {
   at::ScalarType dtype = at::ScalarType::Undefined;  // may differ from that of the storage; see SameNumbers
   Geometry geometry;                                 // in elements of `dtype`
 
-  // The same elements of the same storage, read in the same way.
+  // True if both are the same elements of the same storage, read in the same way.
   bool SamePlace(const Operand& other) const { return storage == other.storage && SameLayout(other); }
-  // The same elements of any storage.
+  // True if both have the same dtype and geometry and are read in the same way, in any storages.
   bool SameLayout(const Operand& other) const {
     return dtype == other.dtype && conjugated == other.conjugated && negated == other.negated &&
            geometry == other.geometry;

@@ -32,7 +32,7 @@ class ValueTable {
 
   // The number of the tensor's storage; -1: not known.
   int FindStorage(const at::Tensor& tensor) const;
-  // The same, made on first sight: of that kind.
+  // The number of the tensor's storage; if it is not known, adds it with this kind.
   int StorageOf(const at::Tensor& tensor, ValueKind kind);
   // The storage is that of `tensor` from now on, which was not known before.
   void ReplaceStorage(int storage, const at::Tensor& tensor);
