@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What `action` says in a process without the descriptors of `closed`, a bit for each.
+// Exit status of `action` in a process without the descriptors of `closed`, a bit for each.
 template <typename Action>
 int Without(int closed, const Action& action) {
   const pid_t child = ::fork();
@@ -46,7 +46,7 @@ TEST(StandardStreams, AreOpenedWhereTheyAreClosed) {
                           ::stat("/dev/null", &null);
                           if ((closed >> fd & 1) != 0 && own.st_rdev != null.st_rdev) return 20 + fd;
                         }
-                        // Nothing else is left open.
+                        // No other descriptor is left open.
                         const int next = ::open("/dev/null", O_RDONLY);
                         const int behind = ::open("/dev/null", O_RDONLY);
                         return next > 2 && behind > next ? 0 : 30;

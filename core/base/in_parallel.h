@@ -15,7 +15,7 @@ namespace addend {
 // of order or thread, so `work` may depend on neither: its results then have the same bits on every number of threads.
 void InParallel(int64_t count, int64_t piece, absl::FunctionRef<void(int64_t first, int64_t last)> work);
 
-// The same in one equal piece for each thread; all at once on the calling thread unless `pays`: to start the others
+// Calls `work` for one equal piece on each thread; all at once on the calling thread unless `pays`: to start the others
 // costs about as much as 10,000 additions.
 template <typename Work>
 void InParallelIf(bool pays, int64_t count, const Work& work);

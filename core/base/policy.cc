@@ -25,7 +25,7 @@ const PolicyKey* FindKey(const std::string& name) {
   return nullptr;
 }
 
-// Of a field, which has a key.
+// The key of a field; each field has one.
 const PolicyKey& KeyOf(const std::string& name) { return *FindKey(name); }
 
 std::string Quoted(const PolicyKey& key, const std::string& value) {
@@ -123,7 +123,7 @@ Field OneOf(const std::string& key, E Policy::*field) {
           [key, field](const Policy& p) { return KeyOf(key).values[static_cast<size_t>(p.*field)].name; }};
 }
 
-// The same where some values take a number.
+// A field of an enumeration of which some values take a number.
 template <typename E>
 Field OneWithNumber(const std::string& key, E Policy::*field, std::optional<double> Policy::*number) {
   return {key,

@@ -51,9 +51,9 @@ struct Policy {
   // The number that the chosen rule takes: as given, else the default of the choice; 0 where it takes none.
   double NonlinearityThreshold() const;
   double BiasParameter() const;
-  // The same policy with kAuto replaced by what it stands for.
+  // The policy with kAuto replaced by what it stands for.
   Policy Resolved(bool baseline_given) const;
-  // What holds for one operator; no overrides are left in it. `op`: "aten::max.dim".
+  // The policy that holds for one operator; no overrides are left in it. `op`: "aten::max.dim".
   Policy For(const std::string& op, const std::string& module_path) const;
 };
 

@@ -11,7 +11,7 @@ namespace addend {
 // Called with the number of steps that are done and that of all; 0 of all: not known yet. May be empty.
 using Progress = std::function<void(int64_t done, int64_t total)>;
 
-// The same for work in stages, "trace", "linearize" and "sweep". May be empty.
+// Progress of work in stages, "trace", "linearize" and "sweep". May be empty.
 using StageProgress = std::function<void(const std::string& stage, int64_t done, int64_t total)>;
 
 }  // namespace addend

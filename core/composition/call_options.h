@@ -1,4 +1,4 @@
-// What an eager call is told beside its arguments.
+// Options of an eager call, beside its arguments.
 #ifndef ADDEND_CORE_COMPOSITION_CALL_OPTIONS_H_
 #define ADDEND_CORE_COMPOSITION_CALL_OPTIONS_H_
 

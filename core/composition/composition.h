@@ -25,7 +25,7 @@ namespace addend {
 
 class Composition;
 
-// What a composition knows about the operator that gave it.
+// Facts about the operator that gave a composition.
 struct Origin {
   at::Tensor value;     // what the operator computed, in its dtype; undefined: the recovery stands for it
   uint32_t marks = 0;   // bits of Freeze (policy.h): where the value comes from

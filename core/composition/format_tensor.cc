@@ -172,7 +172,7 @@ std::string FormatTensor(const at::Tensor& tensor) {
   }
 
   std::string out = absl::StrCat(kPrefix, FormatElements(tensor));
-  // As PyTorch counts, which is one or two more than the characters of the last line.
+  // Count as PyTorch does, which is one or two more than the characters of the last line.
   const size_t line_end = out.rfind('\n');
   size_t line = line_end == std::string::npos ? out.size() + 2 : out.size() - line_end + 1;
   for (const std::string& suffix : suffixes) {

@@ -30,7 +30,7 @@ bool HoldsInteger(const Argument& argument) {
   return argument.form() == Form::kConstant && argument.constant().isInt();
 }
 
-// What an argument of a type should be, for messages.
+// Text for messages: what an argument of a type should be.
 std::string TypeText(const c10::TypePtr& type) {
   switch (type->kind()) {
     case c10::TypeKind::TensorType:
@@ -100,7 +100,7 @@ int Fit(const Argument& argument, const c10::TypePtr& type, const c10::Argument&
       return is_constant && (constant.isDevice() || constant.isString()) ? 0 : kNoFit;
     case c10::TypeKind::ListType: {
       const c10::TypePtr& element = ElementType(type);
-      // Nothing tells what an empty list is one of.
+      // An empty list fits every list: its element type is not known.
       if (form == Form::kList && argument.list().empty()) return 0;
       if (IsInteger(element)) {
         if (is_constant && constant.isIntList()) return 0;
@@ -368,8 +368,8 @@ BoundCall Bind(const std::string& name, const std::vector<Argument>& arguments) 
     best.push_back(std::move(bound));
   }
   if (best.size() == 1) return best[0];
-  // Of several that fit alike the one without a name is meant: nothing else could be called to mean it.
-  // (Newer versions of LibTorch have a std.correction, say, whose arguments are all optional.)
+  // Choose the one without an overload name if several fit alike: nothing else could be called to mean it. (Newer
+  // versions of LibTorch have a std.correction, say, whose arguments are all optional.)
   for (const BoundCall& bound : best) {
     if (bound.op.schema().overload_name().empty()) return bound;
   }

@@ -77,7 +77,7 @@ class Results {
 // covers the operator, Internal on a tracing failure.
 Results CallOperator(const std::string& name, const std::vector<Argument>& arguments, const CallOptions& options = {});
 
-// The same, of a call that Bind() gave for these arguments.
+// Calls the operator as Bind() bound it to these arguments.
 Results CallBound(const BoundCall& bound, const std::vector<Argument>& arguments, const CallOptions& options = {});
 
 // Call("aten::add", x, y, Named("alpha", 2))

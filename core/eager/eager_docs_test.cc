@@ -1,4 +1,4 @@
-// What the documents about eager calls say: names exist, and the example in the text is the one that is run.
+// Tests of the documents about eager calls: names exist, and the example in the text is the one that is run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(FromPydecTest, EveryNewNameExists) {
         "core/rules/registry.h"}) {
     for (const std::string& word : Words(WithoutComments(Read(header)))) known.insert(word);
   }
-  // Of the language and of LibTorch, and what stands for an argument in the table.
+  // Words of the language and of LibTorch, and those that stand for an argument in the table.
   for (const char* word : {"for", "const", "std", "cout", "kDouble", "layout",   "unbind",   "w",    "v",     "x", "y",
                            "t",   "i",     "p",   "on",   "train",   "embedded", "function", "file", "inputs"}) {
     known.insert(word);

@@ -121,7 +121,7 @@ TORCH_LIBRARY(eager_test, library) {
   library.def("named.b(Tensor x, int times=2) -> Tensor", [](const Tensor& x, int64_t times) { return x * times; });
 }
 
-// As aten::std and aten::std.correction do in newer versions of LibTorch.
+// Overloads as aten::std and aten::std.correction are in newer versions of LibTorch.
 TEST(CallTest, OfOverloadsThatFitAlikeTheOneWithThePlainNameIsCalled) {
   const Tensor t = Random({2, 3}, 9);
   EXPECT_TRUE(Call("eager_test::both", t).tensor().equal(t.relu()));
@@ -515,7 +515,7 @@ TEST(OperatorsTest, ComparisonsReadValues) {
 }
 
 TEST(RankTest, BroadcastingHappensBehindTheComponents) {
-  // As many components as the batch has elements: aligned at the wrong side this would be silently wrong.
+  // A batch of as many elements as there are components: aligned at the wrong side this would be silently wrong.
   const Composition x = RandomComposition({4}, 1, 3);
   const Composition y = RandomComposition({3, 4}, 5, 3);
   const Composition sum = x + y;

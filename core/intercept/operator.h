@@ -31,7 +31,7 @@ class Operator {
   // loaded.
   static std::vector<Operator> Overloads(const std::string& name);
 
-  // The same operator, run in a wider dtype, float32 or float64; see Note [Computed in].
+  // This operator, run in a wider dtype, float32 or float64; see Note [Computed in].
   Operator ComputedIn(at::ScalarType dtype) const;
   // That dtype; Undefined: the operator runs in that of its arguments.
   at::ScalarType computed_in() const { return computed_in_; }

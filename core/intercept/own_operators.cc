@@ -25,7 +25,7 @@ uint64_t Mixed(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 32);
 }
 
-// The same for the same bits in every process, since programs are saved.
+// Hash of a tensor's elements. Equal bits give the same number in every process, since programs are saved.
 int64_t NumberOfElements(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.is_meta()) return 0;
   const TracingPause pause;

@@ -91,8 +91,8 @@ struct ScriptPlaces::State {
   absl::flat_hash_map<size_t, int> first;  // by hash, in known
   absl::flat_hash_map<const CodePlace*, int> scoped;
   std::vector<CodePlace> places;
-  // By the piece of source and the function that runs it. The places of a module have the frames of the modules around
-  // it in common, and known places keep their sources alive.
+  // Frames by the piece of source and the function that runs it. The places of a module have the frames of the modules
+  // around it in common, and known places keep their sources alive.
   absl::flat_hash_map<std::tuple<const torch::jit::Source*, size_t, size_t, std::string>, SourceFrame> frames;
 
   const SourceFrame& FrameOf(const torch::jit::StackEntry& entry) {

@@ -173,7 +173,7 @@ void Operator::Run(Stack* stack) const {
     return GiveZerosMemory(schema(), stack);
   }
   const bool reads_numbers = !TakesFromTable(schema()) && WidenArguments(schema(), computed_in_, stack);
-  // What changes sizes and strides alone has to change those of the tensor itself.
+  // Leave the tensor itself to operators that change sizes and strides alone.
   std::optional<WrittenWide> written;
   if (reads_numbers && !handle_.hasTag(at::Tag::inplace_view)) written.emplace(schema(), computed_in_, stack);
   handle_.callBoxed(*stack);

@@ -45,11 +45,11 @@ class Model {
   virtual std::vector<std::string> BufferNames() const { return {}; }
   // Paths of all modules ("layers.0.attention"); empty where the model has none.
   virtual std::vector<std::string> ModulePaths() const { return {}; }
-  // What a reader of any run's report has to know, as Report::notes.
+  // Notes for the reader of any run's report, as Report::notes.
   virtual std::vector<std::string> Notes() const { return {}; }
   // The names of the arguments that the model takes, in order; empty where they are not known.
   virtual std::vector<std::string> InputNames() const { return {}; }
-  // What is wrong with these inputs, as far as the model knows without running; one sentence each.
+  // Complaints about these inputs, as far as the model knows without running; one sentence each.
   virtual std::vector<std::string> Complaints(const std::vector<c10::IValue>& /*inputs*/) const { return {}; }
   // Every operator in the model's code, taken or not; nullopt where there is no code to read.
   virtual std::optional<std::vector<ModelCall>> Calls() const { return std::nullopt; }
@@ -58,7 +58,7 @@ class Model {
 struct ScriptOptions {
   // Converts parameters and floating-point buffers, for example to float64 for more exact parts.
   std::optional<at::ScalarType> dtype;
-  // What a reader of any run's report has to know of the file, as Model::Notes().
+  // Notes on the file for the reader of any run's report, as Model::Notes().
   std::vector<std::string> notes;
 };
 

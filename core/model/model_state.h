@@ -1,4 +1,4 @@
-// What runs of a model leave for the next one, kept and put back.
+// State that runs of a model leave for the next one, kept and put back.
 #ifndef ADDEND_CORE_MODEL_MODEL_STATE_H_
 #define ADDEND_CORE_MODEL_MODEL_STATE_H_
 

@@ -14,11 +14,11 @@
 
 namespace addend {
 
-// What went wrong, in one line. LibTorch's messages are pages: the sentence is the first line of its own errors and the
-// last of its interpreter's.
+// An error's message in one line. LibTorch's messages are pages: the sentence is the first line of its own errors and
+// the last of its interpreter's.
 std::string SentenceOf(const std::exception& error);
 
-// What stands for inputs in messages.
+// Text that stands for inputs in messages.
 std::string DescribeInputs(const std::vector<at::Tensor>& inputs);
 // InvalidArgument with one line about what a model threw.
 Error FailsOn(const std::string& described, const std::exception& error);

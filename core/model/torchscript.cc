@@ -282,7 +282,7 @@ class ScriptModel : public Model {
         Adapt(method.graph()->block());
       }
     }
-    // What runs at once has no order.
+    // Modules that run at the same time have no order.
     if (!facts_.forks) TellReturns(module_);
     if (!facts_.unseen.empty()) {
       throw Unimplemented(absl::StrCat("the model holds the compiled operation ", facts_.unseen,
@@ -415,7 +415,7 @@ class ScriptModel : public Model {
     return taken;
   }
 
-  // What two methods may both have is told apart.
+  // Name of an argument; with several methods it begins with the method's, since two may have the same.
   std::string Named(const std::string& method, const std::string& argument) const {
     return methods_.size() == 1 ? argument : absl::StrCat(method, ".", argument);
   }
@@ -461,7 +461,7 @@ std::shared_ptr<Model> Loaded(const std::string& name, const ScriptOptions& opti
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {
-    // What LibTorch says here is a page of its own sources; nobody can act on it.
+    // Replace LibTorch's message, a page of its own sources that nobody can act on.
     throw InvalidArgument(absl::StrCat(name,
                                        " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
                                        " or torch.jit.trace, or export the model with torch.export.save"));
@@ -564,7 +564,7 @@ std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std:
     throw Unimplemented("only models from TorchScript files can be copied to a device; move this one where it is made");
   }
   try {
-    // As a file, which copies the code too: it holds constants.
+    // Copy by way of a file, which copies the code too: it holds constants.
     std::stringstream stream;
     script->Save(stream);
     jit::Module module = jit::load(stream, at::Device(at::kCPU));

@@ -69,7 +69,7 @@ TEST(TorchScript, IsCopiedToADevice) {
   }
 }
 
-// What the modules of a model tell, as text: "inner:0 = 4".
+// Outputs that the modules of a model tell, as text: "inner:0 = 4".
 class Told : public CallHandler {
  public:
   void Handle(const Operator& op, Stack* stack) override { op.Run(stack); }
