@@ -27,7 +27,7 @@ constexpr uint16_t kEncrypted = 0x2041;  // bits of an entry's flags: encrypted,
 constexpr size_t kLongestName = 4096;    // in bytes
 constexpr uint64_t kEntryCost = 256;     // of an entry in our list, without its name
 
-// What begins the parts of an archive, and how long they are without what varies.
+// Signatures of the parts of a ZIP archive, and the sizes of their headers without the fields of varying length.
 constexpr uint32_t kLocalMark = 0x04034b50;
 constexpr uint64_t kLocalSize = 30;
 constexpr uint32_t kCentralMark = 0x02014b50;

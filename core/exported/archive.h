@@ -77,7 +77,7 @@ class Archive {
   void RequireWhole() const;
   // How many entries hold something and have no checksum.
   size_t CountUnchecked() const;
-  // What a reader has to know of the archive: that there are such entries.
+  // Notes for a reader of the result; one if CountUnchecked() is not 0.
   std::vector<std::string> Notes() const;
   // Throws InvalidArgument where the entry "byteorder", as torch writes it, says that numbers are big-endian.
   void RequireLittleEndian() const;

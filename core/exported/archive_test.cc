@@ -33,7 +33,7 @@ std::string ReadEntry(const std::string& archive, const std::string& entry) {
   return std::string(content.data, content.size);
 }
 
-// What is said when an entry is read.
+// Returns the message of the error with which an entry is refused, or "read".
 std::string Refusal(const std::string& archive, const std::string& entry = "a") {
   try {
     ReadEntry(archive, entry);

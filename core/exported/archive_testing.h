@@ -33,7 +33,7 @@ std::string WriteZip(const std::vector<ZipEntry>& entries, const ZipOptions& opt
 // The entries of an archive that WriteZip or torch wrote, stored or deflated, with their contents unpacked.
 std::vector<ZipEntry> SplitZip(const std::string& archive);
 
-// What an archive of torch 2.9 and newer is made of: y = relu(x * w) + b with a parameter, a buffer and a free size.
+// Parts of an archive of torch 2.9 and newer: y = relu(x * w) + b with a parameter, a buffer and a free size.
 struct ProgramParts {
   Json program;
   Json weights;  // the configs

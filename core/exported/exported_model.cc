@@ -35,7 +35,7 @@ c10::ScalarType ComplexOf(c10::ScalarType real) {
   return real == at::kDouble ? at::kComplexDouble : real == at::kHalf ? at::kComplexHalf : at::kComplexFloat;
 }
 
-// What the model computes with in place of a type that the file names.
+// Maps a type that the file names to the one that the model computes with; null: no type changes.
 DtypeMap MapTo(std::optional<c10::ScalarType> dtype, const Program& program) {
   if (!dtype) return nullptr;
   if (!c10::isFloatingType(*dtype)) throw InvalidArgument("parameters are converted to floating-point types only");
@@ -298,8 +298,8 @@ class ExportedModel : public Model {
     for (const auto& place : *prepared_.places) add(place->module_path);
   }
 
-  // What runs write gets memory of its own, and its content is kept in initial_, which other models leave empty: where
-  // runs write something, those never run. The plan and all lists of tensors hold the same tensor objects.
+  // Gives tensors that runs write memory of their own, and keeps its content in initial_. A model without it runs only
+  // if its runs write nothing; see ForOneTrace(). The plan and all lists of tensors hold the same tensor objects.
   void KeepWritten() {
     const c10::AutoGradMode no_grad(false);
     std::map<const void*, c10::Storage> memories;

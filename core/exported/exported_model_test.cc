@@ -487,7 +487,7 @@ TEST(ExportedModel, TellsModuleAndLine) {
   }
 }
 
-// What the modules of a model tell, as text: "act:0 = 4".
+// Collects the outputs of a model's modules as text: "act:0 = 4".
 class Told : public CallHandler {
  public:
   void Handle(const Operator& op, Stack* stack) override { op.Run(stack); }
@@ -499,7 +499,7 @@ class Told : public CallHandler {
 
 Node In(const std::vector<std::string>& modules, Node node) {
   std::string stack = "L__self__,,net.Net";
-  // As the newest exporters write it: the key has the number.
+  // The newest exporters put the number of the call into the key.
   for (const std::string& module : modules) {
     absl::StrAppend(&stack, ";L__self__", module, ",", module.substr(0, module.find('@')), ",net.Module");
   }

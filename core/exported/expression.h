@@ -28,7 +28,7 @@ class Expression {
   using LookUp = std::function<std::optional<c10::IValue>(const std::string& name)>;
   std::optional<c10::IValue> Evaluate(const LookUp& look_up) const;
 
-  // What Evaluate() asks for, in order and with repetition.
+  // The names that Evaluate() looks up, in order and with repetition.
   std::vector<std::string> Names() const;
 
  private:

@@ -29,7 +29,7 @@ TEST(Numbers, DivideAsPythonDoes) {
   EXPECT_THROW(Compute("_operator.floordiv", {int64_t{1}, int64_t{0}}), Error);
   EXPECT_THROW(Compute("_operator.mod", {int64_t{1}, int64_t{0}}), Error);
   EXPECT_THROW(Compute("_operator.truediv", {1.0, 0.0}), Error);
-  // By Python: 1.0 // 0.1, -1.0 // 0.1, 1.0 // -0.1, 7.5 // -2.
+  // Results of Python for 1.0 // 0.1, -1.0 // 0.1, 1.0 // -0.1 and 7.5 // -2.
   EXPECT_EQ(Compute("_operator.floordiv", {1.0, 0.1}).toDouble(), 9.0);
   EXPECT_EQ(Compute("_operator.floordiv", {-1.0, 0.1}).toDouble(), -10.0);
   EXPECT_EQ(Compute("_operator.floordiv", {1.0, -0.1}).toDouble(), -10.0);

@@ -1,4 +1,4 @@
-// What an exported program requires of its inputs: the exporter has drawn conclusions from it.
+// Checks of inputs against the conditions from which the exporter has drawn conclusions.
 #ifndef ADDEND_CORE_EXPORTED_INPUT_CHECKS_H_
 #define ADDEND_CORE_EXPORTED_INPUT_CHECKS_H_
 

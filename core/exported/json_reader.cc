@@ -15,10 +15,10 @@
 namespace addend::exported {
 namespace {
 
-// Of lists and objects within each other. Each takes some hundred bytes of the stack.
+// Deepest nesting of lists and objects. Each level takes some hundred bytes of the stack.
 constexpr size_t kDeepest = 256;
 
-// What messages show of places.
+// Characters that messages show of either end of a place.
 constexpr size_t kLongestEnd = 400;
 
 constexpr absl::string_view kNotNumbers[] = {"NaN", "Infinity", "-Infinity"};

@@ -27,7 +27,7 @@ class JsonReader {
   JsonReader(const JsonReader&) = delete;
   JsonReader& operator=(const JsonReader&) = delete;
 
-  // What comes next. Each function below reads it, and throws InvalidArgument where it is something else.
+  // Kind of the next value. Each function below reads it, and throws InvalidArgument if it is of another kind.
   Kind Next();
   void Null();
   bool Bool();
@@ -66,7 +66,7 @@ class JsonReader {
     budget_->GiveBackTo(budget_->left() + taken);
   }
 
-  // The same for an object with one of a few keys, such as the schema's unions: `member` reads the value of the one.
+  // Reads an object with exactly one key of several, such as the schema's unions: `member` reads its value.
   template <typename Function>
   void Union(Function member) {
     int64_t count = 0;
@@ -82,7 +82,7 @@ class JsonReader {
 
   // Throws InvalidArgument: where, the place within the document, what.
   [[noreturn]] void Fail(const std::string& what) const;
-  // Where we are: "models/model.json: /graph_module/graph/nodes/3".
+  // The current place: "models/model.json: /graph_module/graph/nodes/3".
   std::string Place() const;
 
   MemoryBudget* budget() const { return budget_; }

@@ -18,7 +18,7 @@
 namespace addend {
 namespace {
 
-// What a file that is no model has at a place near its beginning, and what that says of it.
+// A mark near the beginning of a file that is no model, and the format that it tells.
 struct Beginning {
   size_t at;
   std::string_view bytes;
@@ -38,7 +38,7 @@ constexpr Beginning kBeginnings[] = {
     {0, "version https://git-lfs", "a pointer of Git LFS to a file that was not fetched"},
 };
 
-// Of bytes that are no TorchScript file, what they are, as far as that is known; else empty. `archive`: theirs, if any.
+// Format of bytes that are no TorchScript file, as far as it is known; else empty. `archive`: theirs, if any.
 std::string WhatItIs(const exported::Bytes& bytes, const exported::Archive* archive) {
   if (archive != nullptr) {
     if (!archive->Has("data.pkl")) return "a zip archive of something else";

@@ -1,4 +1,4 @@
-// What reading one file may allocate in all, whatever the file says of its sizes.
+// Limit of the memory that reading one file may allocate, whatever the file says of its sizes.
 #ifndef ADDEND_CORE_EXPORTED_MEMORY_BUDGET_H_
 #define ADDEND_CORE_EXPORTED_MEMORY_BUDGET_H_
 
@@ -13,9 +13,9 @@
 
 namespace addend::exported {
 
-// What a map takes for an entry, without key and value.
+// Bytes of an entry of a map, without key and value.
 inline constexpr uint64_t kMapNodeCost = 64;
-// What a tensor takes, without its name and elements.
+// Bytes of a tensor, without its name and elements.
 inline constexpr uint64_t kTensorCost = 1024;
 
 // Counts down from four times the file's size and 64 MiB. Only what is needed for a moment is given back; what a

@@ -78,7 +78,7 @@ std::vector<ModulePlace> ModulesOf(const Node& node) {
   // "key,path,type;key,path,type"
   for (const std::string& module : SplitOutside(Metadata(node, "nn_module_stack"), ';')) {
     const std::vector<std::string> fields = SplitOutside(module, ',');
-    // What passes of the exporter insert is in no module, and has a marker as its path, key and type.
+    // Nodes that passes of the exporter insert are in no module; a marker is their path, key and type.
     if (fields.size() < 3 || fields[0] == fields[1]) continue;
     const std::string path = fields[1].substr(0, fields[1].find('@'));
     if (!path.empty()) modules.push_back({path, path + CallNumber(fields[0]) + CallNumber(fields[1])});

@@ -1,4 +1,4 @@
-// Where a node of an exported program comes from: module and source lines of its author.
+// Origin of a node of an exported program: its module and the source lines of its author.
 #ifndef ADDEND_CORE_EXPORTED_NODE_PLACE_H_
 #define ADDEND_CORE_EXPORTED_NODE_PLACE_H_
 

@@ -106,7 +106,7 @@ IValue FloorDivide(Arguments x) {
   const double dividend = Float(x[0]);
   const double divisor = Float(x[1]);
   if (divisor == 0) throw ByZero();
-  // Of what the remainder leaves, as Python does it: 1 // 0.1 is 9, although 1 / 0.1 rounds to 10.
+  // Divide without the remainder, as Python does it: 1 // 0.1 is 9, although 1 / 0.1 rounds to 10.
   const double quotient = (dividend - FloatRemainder(dividend, divisor)) / divisor;
   return std::nearbyint(quotient);
 }
@@ -205,7 +205,7 @@ IValue GreaterOrEqual(Arguments x) {
   return Compared(x, [](auto a, auto b) { return a >= b; });
 }
 
-// Of numbers, one of which is floating-point, the result is so too.
+// Returns the least or largest argument; floating-point if any argument is.
 template <typename First>
 IValue Chosen(Arguments x, First first) {
   IValue chosen = At(x, 0);

@@ -1,4 +1,4 @@
-// What Python computes with numbers: the functions that exported programs call for sizes and truth values.
+// Python's functions of numbers, which exported programs call for sizes and truth values.
 #ifndef ADDEND_CORE_EXPORTED_NUMBERS_H_
 #define ADDEND_CORE_EXPORTED_NUMBERS_H_
 

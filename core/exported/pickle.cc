@@ -345,7 +345,7 @@ class Reader {
         break;
       }
       case kBuild:
-        // What torch.save adds to the dict of a module's state: versions of its classes.
+        // The state is what torch.save adds to the dict of a module's state: versions of its classes.
         Pop();
         if (values_[Top()].kind != Kind::kDict) Fail("adds attributes to what is no dict");
         break;

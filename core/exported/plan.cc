@@ -80,7 +80,7 @@ constexpr NewerArgument kNewerArguments[] = {
 bool IsNewerDefault(const std::string& op, const NamedArgument& given) {
   if (given.argument.kind != Argument::Kind::kConstant) return false;
   const IValue& value = given.argument.constant;
-  // What says nothing asks for nothing new.
+  // None stands for an argument that is left out, in any version.
   if (value.isNone()) return true;
   for (const NewerArgument& one : kNewerArguments) {
     if (op == one.op && given.name == one.argument) return value.isBool() && value.toBool() == one.value;
@@ -263,7 +263,7 @@ class PlanMaker {
     plan_->steps.push_back(std::move(step));
   }
 
-  // What a node calls: of the dispatcher, else of this library.
+  // Finds the callee of a node: an operator of the dispatcher, else a function of this library.
   void Find(const OperatorParts& parts, const std::vector<NamedArgument>& given, const Node& node, Step* step,
             const c10::FunctionSchema** schema) {
     const std::string full = absl::StrCat(parts.name, parts.overload.empty() ? "" : ".", parts.overload);
@@ -314,7 +314,7 @@ class PlanMaker {
       const c10::Argument& taken = arguments[k];
       if (taken.alias_info() != nullptr && taken.alias_info()->isWrite()) step->written.push_back(k);
       if (by_index[k] == nullptr) {
-        // What may be None has become so by default in newer versions.
+        // Optional arguments without a default got the default None in newer versions.
         const bool optional = taken.type()->kind() == c10::TypeKind::OptionalType;
         if (!taken.default_value() && !optional) Malformed(node, absl::StrCat("lacks the argument ", taken.name()));
         step->arguments.push_back(Constant(taken.default_value().value_or(IValue()), nullptr));

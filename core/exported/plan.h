@@ -1,5 +1,5 @@
-// What an exported graph calls, worked out once: operators are found, names have become numbers, and constants have the
-// types that operators take.
+// Plan of an exported graph, made once: operators are found, names have become numbers, and constants have the types
+// that operators take.
 #ifndef ADDEND_CORE_EXPORTED_PLAN_H_
 #define ADDEND_CORE_EXPORTED_PLAN_H_
 
@@ -34,7 +34,7 @@ struct Source {
   c10::TypePtr type;             // that the callee takes; null: any
 };
 
-// Where a result of a step goes.
+// Destination of a result of a step.
 struct Result {
   int slot = -1;              // -1: nowhere
   bool is_list = false;       // its elements go to slots of their own
@@ -81,8 +81,8 @@ struct Step {
   int64_t dim = 0;                // kScan: that rows are taken along
   bool reverse = false;           // kScan: from the last row to the first
   std::vector<size_t> copied;     // kFunctionalized: the arguments that are copied, in the order of their results
-  // Of views: where the memory of the argument cannot be seen in the new sizes, because this LibTorch's operators have
-  // laid it out otherwise than the exporter's, a copy has to do. Not where somebody writes to either later.
+  // True for a view that may become a copy: the memory of its argument may not fit the new sizes, because this
+  // LibTorch's operators have laid it out otherwise than the exporter's. False if either is written later.
   bool may_copy = false;
   bool training = false;        // a flag says so
   std::vector<size_t> written;  // the arguments that it changes; of a plan inside that writes: all
@@ -98,7 +98,7 @@ struct Plan {
 
 struct PlanOptions {
   c10::Device device = c10::Device(c10::kCPU);  // that stands for every device of the file
-  // What the model computes with in place of a type that the file names; by default the same.
+  // Maps a type that the file names to the one that the model computes with; by default the same.
   std::function<c10::ScalarType(c10::ScalarType)> dtype;
   // Values of the outermost graph that are known: parameters, buffers, constants.
   std::map<std::string, c10::IValue> known;

@@ -49,8 +49,8 @@ struct SymbolicInt {
   std::string expression;        // empty for numbers
 };
 
-// What the exporter knew about a tensor. Sizes and strides are those of the export; nothing may be computed from them
-// but checks of what a user passes.
+// Properties of a tensor at export. Sizes and strides are those of the export; nothing may be computed from them but
+// checks of what a user passes.
 struct TensorMeta {
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::vector<SymbolicInt> sizes;
@@ -157,7 +157,7 @@ Program ReadProgram(const std::string& path);
 Program ReadProgramBytes(const void* data, size_t size, const std::string& name);
 // Whether a file begins as an archive that holds an exported program; false where it cannot be read.
 bool IsExportedProgram(const std::string& path);
-// The same for the bytes of a file.
+// Like IsExportedProgram(), for the bytes of a file.
 bool IsExportedProgramBytes(const void* data, size_t size);
 
 }  // namespace addend::exported

@@ -171,7 +171,7 @@ TEST(Program, IsLookedForInArchivesAlone) {
   EXPECT_THROW(ReadProgram("/no/such/file"), Error);
 }
 
-// What torch 2.6 and 2.14 wrote. The first byte tells a fuzzer that an archive follows.
+// Reads archives that torch 2.6 and 2.14 wrote. The first byte tells a fuzzer that an archive follows.
 TEST(Program, OfPyTorchIsRead) {
   struct Written {
     const char* name;
@@ -560,7 +560,7 @@ TEST(TreeSpec, UnknownClassesAreNamedStructures) {
   EXPECT_EQ(spec.type, "transformers.modeling_outputs.CausalLMOutput");
   ASSERT_EQ(spec.keys.size(), 1U);
   EXPECT_EQ(spec.keys[0].toStringRef(), "logits");
-  // As dataclasses write it: names of fields, and of those that are None.
+  // Dataclasses have as context the names of their fields, and of those that are None.
   EXPECT_EQ(ReadOut(Container("my.Data", "[[\"x\"], [\"y\"]]", kLeaf)).keys.at(0).toStringRef(), "x");
   for (const char* context : {"null", "3", "[1]", "[\"a\", \"b\"]", "no json", "{\"a\": 1}", ""}) {
     EXPECT_TRUE(ReadOut(Container("my.Data", context, kLeaf)).keys.empty()) << context;

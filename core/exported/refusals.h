@@ -1,4 +1,4 @@
-// What the readers of exported programs say in the same words.
+// Errors that several readers of exported programs throw.
 #ifndef ADDEND_CORE_EXPORTED_REFUSALS_H_
 #define ADDEND_CORE_EXPORTED_REFUSALS_H_
 
@@ -9,7 +9,7 @@
 
 namespace addend::exported {
 
-// Of an object of a C++ or Python class: `what` is it, in whose place.
+// Refuses an object of a C++ or Python class. `place`: in the document. `what`: a clause that names the object.
 inline Error CustomObject(const std::string& place, const std::string& what) {
   return Unimplemented(
       absl::StrCat(place, ": ", what, ", which only the library that made it can run; export the model without it"));

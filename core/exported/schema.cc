@@ -44,7 +44,7 @@ class Reader {
         ReadRanges();
       } else if (key == "torch_version") {
         program_.torch_version = json_.String();
-        // What older files leave out.
+        // Older files leave the version out.
         if (absl::StartsWith(program_.torch_version, "<")) program_.torch_version.clear();
       } else if (key == "guards_code") {
         program_.guards = Strings();
@@ -150,7 +150,7 @@ class Reader {
     });
   }
 
-  // Of all modules only the whole model is called.
+  // Reads one module's call; only that of the whole model is kept.
   void ReadModuleCall(CallSignature& whole) {
     bool is_whole = false;
     CallSignature call;

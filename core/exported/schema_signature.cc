@@ -55,7 +55,7 @@ auto KindOf(JsonReader& json, const Kinds& kinds, const std::string& key, const 
                          "the model with an older torch"));
 }
 
-// What was passed at export.
+// Reads an input that was a constant at export.
 c10::IValue ReadConstant(JsonReader& json) {
   c10::IValue value;
   json.Union([&](const std::string& key) {

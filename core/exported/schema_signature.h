@@ -1,4 +1,4 @@
-// What the inputs and outputs of an exported program's graph stand for.
+// Meaning of the inputs and outputs of an exported program's graph.
 #ifndef ADDEND_CORE_EXPORTED_SCHEMA_SIGNATURE_H_
 #define ADDEND_CORE_EXPORTED_SCHEMA_SIGNATURE_H_
 

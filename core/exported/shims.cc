@@ -346,7 +346,7 @@ void RequireTrue(bool holds, const std::string& message) {
   if (!holds) throw InvalidArgument(absl::StrCat("the exported program asserts: ", message));
 }
 
-// What the exporter saw of sizes and strides are no conditions; the model's dtype and device may have been chosen.
+// Asserts nothing: sizes and strides at export are no conditions; the model's dtype and device may have been chosen.
 void AssertTensorMetadata(Stack* stack) { const Taken taken(stack, 6); }
 
 void AssertScalar(Stack* stack) {
@@ -433,7 +433,7 @@ const Line kLines[] = {
     {"aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
      "Tensor",
      GroupedMm},
-    // Of Hugging Face transformers, whose Python defines it. What that calls would not be seen.
+    // An operator of Hugging Face transformers, whose Python defines it; the calls inside would not be seen.
     {"transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor", GroupedMmFallback,
      kAlways},
     {"aten::sym_size.int(Tensor self, int dim) -> int", SymSize, kAlways},

@@ -38,7 +38,7 @@ Stack CallShim(const std::string& name, const std::string& overload, const Stack
     const Tensor a = stack[k].toTensor();
     const Tensor b = expected[k].toTensor();
     EXPECT_EQ(a.sizes(), b.sizes()) << name;
-    // What is there by chance.
+    // The elements are uninitialized.
     if (name == "aten::empty_permuted") continue;
     if (a.is_floating_point()) {
       EXPECT_TRUE(a.allclose(b, 1e-5, 1e-6, /*equal_nan=*/true)) << name;

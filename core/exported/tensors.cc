@@ -19,7 +19,7 @@
 namespace addend::exported {
 namespace {
 
-// What a config says of one name.
+// Entry of a config for one name.
 struct Payload {
   std::string name;
   std::string entry;

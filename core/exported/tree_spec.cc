@@ -141,7 +141,7 @@ class Reader {
     });
   }
 
-  // What the context says, which depends on the kind.
+  // Takes type and keys from the context, whose meaning depends on the kind.
   void Finish(JsonReader& json, const std::string& context, TreeSpec& spec) const {
     const size_t count = spec.children.size();
     if (spec.kind == Kind::kTuple || spec.kind == Kind::kList) return;
@@ -172,7 +172,7 @@ class Reader {
     }
     spec.keys.clear();
     if (context.empty()) return;
-    // Of a class that we do not know: its context may be anything, names are what we look for.
+    // The class is unknown and its context may be anything; keep it only if it is a list of names.
     try {
       JsonReader inner(context, absl::StrCat(json.Place(), "/context"), budget_);
       spec.keys = ReadNames(inner);
