@@ -145,7 +145,7 @@ Components NameComponents(const std::vector<ExplainedInput>& inputs, int64_t num
     }
     if (IsPlain(own.input)) continue;
     std::string kind = KindOf(own, count);
-    // Of an image the components are all pixels, and nothing else.
+    // An input is shown as an image only if all components are its pixels.
     if (kind == "image" && count != numc) kind = "list";
     const bool words = kind == "text" && !own.sentence.empty();
     const std::vector<std::string> names = words ? WithSpaces(own.names, own.sentence) : own.names;

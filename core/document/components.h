@@ -1,4 +1,4 @@
-// What components are to a reader: pixels, words or columns, with their names and values.
+// Kinds of components for a reader: pixels, words or columns, with their names and values.
 #ifndef ADDEND_CORE_DOCUMENT_COMPONENTS_H_
 #define ADDEND_CORE_DOCUMENT_COMPONENTS_H_
 
@@ -30,12 +30,12 @@ struct ExplainedInput {
   std::string sentence;     // that its ids spell
 };
 
-// What an input says about itself: its split and its baseline in words.
+// Describes an input by its split and its baseline, in words.
 ExplainedInput DescribeInput(const Input& input);
 
 struct Component {
   std::string name;
-  // Where it is one number of one input.
+  // The component's number and its baseline, if it is one number of one input.
   std::optional<double> value;
   std::optional<double> baseline;
 };

@@ -38,7 +38,7 @@ struct Concept {
   std::vector<std::string> components;  // their names; one that ends with * means all that begin so
   std::optional<std::string> unit;
   std::optional<int> decimals;  // of numbers; none: six significant digits
-  // What people are shown of an element is offset + scale * element: models are given standardized columns.
+  // People are shown offset + scale * element, because models are given standardized columns.
   double scale = 1;
   double offset = 0;
   // The components are a one-hot block: its value is the name of the component that is 1.

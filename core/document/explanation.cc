@@ -45,7 +45,7 @@ double Softmax(const std::vector<double>& row, int64_t index) {
 
 std::string Bracketed(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
 
-// What is known of a tensor when numbers of it are named.
+// Facts about a tensor from which its numbers are named.
 struct Named {
   at::IntArrayRef sizes;
   std::string tensor;

@@ -21,7 +21,7 @@
 
 namespace addend {
 
-// What documents tell of the run that gave a number.
+// Facts about the run that gave a number, as documents tell them.
 struct ExplainedRun {
   Report report;
   Preset preset = Preset::kAuto;  // as asked for
@@ -58,7 +58,7 @@ struct Explanation {
   std::string stored;                                       // the JSON that it was read from; empty: it was not
 };
 
-// What a target of the tensor `at` is called; see ExplainedTarget::name. target: as FindElements gives it.
+// Name of a target of the tensor `at`; see ExplainedTarget::name. target: as FindElements gives it.
 std::string NameTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
                        const Target& target);
 // One target of the tensor `at` of a run. `classes`: see ExplainedRun.
@@ -78,7 +78,7 @@ Explanation Explain(const Attribution& attribution, bool asked, const std::strin
 std::string DescribeElements(const Target& target);
 // The values of a run's inputs.
 std::vector<at::Tensor> InputsOf(const ExplainedRun& run);
-// Of a component: that of the run, or ComponentName() where the run has other components.
+// Name of a component: that of the run, or ComponentName() if the run has other components.
 std::string NameOf(const Explanation& explanation, int64_t component);
 
 // {"format": "addend.explanation", "version": 1, ...}

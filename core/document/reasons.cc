@@ -26,7 +26,7 @@ constexpr size_t kMostShown = 8;  // numbers or names of one value
 // The numbers behind components: elements of inputs with the component that each belongs to.
 class Elements {
  public:
-  // Of an input, or of what a document tells: `labels` has a component for each element, or -1.
+  // Elements of an input, or those that a document tells: `labels` has a component for each element, or -1.
   struct Part {
     std::vector<double> values;
     std::vector<double> baselines;
@@ -84,8 +84,8 @@ Elements ElementsOf(const std::vector<ExplainedInput>& inputs, size_t numc, size
   return elements;
 }
 
-// What the document of an explanation tells of its components. A component without a value that gives nothing to any
-// target may be one whose element is NaN.
+// Elements that the document of an explanation tells of its components. A component without a value that gives nothing
+// to any target may be one whose element is NaN.
 Elements ElementsOf(const std::vector<Component>& components, const std::vector<ExplainedTarget>& targets) {
   Elements elements(components.size());
   Elements::Part part;
@@ -149,7 +149,7 @@ std::string ShownBlock(const Concept& own, const std::vector<double>& numbers, c
   return texts.empty() ? "none" : Listed(std::move(texts));
 }
 
-// Where the numbers of a run come together with the description.
+// Finds reasons: brings the numbers of a run together with the description of concepts.
 class Finder {
  public:
   Finder(const Concepts& concepts, std::vector<std::string> names, const Elements& elements)
@@ -246,7 +246,7 @@ class Finder {
   void AddReasons(const std::vector<size_t>& given, const std::vector<double>& sums, size_t number,
                   Decision& decision) const {
     if (given.empty()) return;
-    // Where each concept stands among those that are given.
+    // Place of each concept in `given`; -1 if it is not there.
     std::vector<int64_t> places(bound_.size(), -1);
     for (size_t i = 0; i < given.size(); ++i) places[given[i]] = static_cast<int64_t>(i);
     std::vector<ConceptNumbers> found(given.size());
@@ -397,7 +397,7 @@ Json DecisionJson(const Reasons& reasons, const Decision& decision) {
 std::string ShownNumber(double number, std::optional<int> decimals) {
   if (decimals) {
     const std::string text = absl::StrFormat("%.*f", *decimals, number);
-    // Nothing has a sign where all digits that are shown are zero.
+    // A minus sign is left out if all digits that are shown are zero.
     return text[0] == '-' && text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
   }
   if (number == 0) return "0";
@@ -411,7 +411,7 @@ Reasons FindReasons(const Attribution& attribution, bool each_example, const std
                     const Concepts& concepts, const Writer& writer) {
   const size_t decisions = attribution.targets.size();
   const size_t numc = static_cast<size_t>(attribution.numc);
-  // Where each example has several targets, all examples of the first target come first.
+  // If each example has several targets, all examples of the first target come first.
   const size_t examples = each_example ? static_cast<size_t>(attribution.value.size(0)) : 0;
   const Elements elements = ElementsOf(run.inputs, numc, examples);
   const Finder finder(concepts, NamesOf(run.components.list, numc), elements);

@@ -81,7 +81,7 @@ struct Reasons {
 // an input's elements.
 Reasons FindReasons(const Attribution& attribution, bool each_example, const std::string& at, const ExplainedRun& run,
                     const Concepts& concepts, const Writer& writer);
-// The same of an explanation, also of one that was read: its document tells values of components that are one number.
+// Reasons of an explanation, also of one that was read: its document tells values of components that are one number.
 Reasons FindReasons(const Explanation& explanation, const Concepts& concepts, const Writer& writer);
 
 // {"format": "addend.reasons", "version": 1, ...}

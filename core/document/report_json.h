@@ -27,13 +27,13 @@ Json ReportJson(const Report& report, Preset asked);
 // {"format": "addend.check", "version": 1, ...}: where a run comes from, its report, and `operators`, its checks.
 Json CheckJson(const ExplainedRun& run, const std::vector<OperatorReport>& operators, const Writer& writer);
 
-// Where a run comes from: the keys "addend", "libtorch", "model", "preset", "policy" and "inputs".
+// Origin of a run: the keys "addend", "libtorch", "model", "preset", "policy" and "inputs".
 Json OriginJson(const ExplainedRun& run, const Writer& writer);
 // {"version", "sha256"} of the program.
 Json WriterJson(const Writer& writer);
 // Counts, errors and notes of a report, `notes` behind its own; its checks are not in it.
 Json CountsJson(const Report& report, const std::vector<std::string>& notes = {});
-// What passed through each operator, by target.
+// Relevance that passed through each operator, by target.
 Json RelevanceJson(const std::vector<OperatorRelevance>& operators);
 
 // Null for what is not known.
