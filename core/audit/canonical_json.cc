@@ -124,7 +124,7 @@ std::string CanonicalNumber(double number) {
   const size_t mark = text.find('e');
   std::string digits(1, text[0]);
   if (mark > 2) digits += text.substr(2, mark - 2);
-  // As a decimal, the point stands behind so many digits.
+  // The number of digits before the decimal point.
   const int point = std::atoi(text.c_str() + mark + 1) + 1;
   const int count = static_cast<int>(digits.size());
   const std::string sign = number < 0 ? "-" : "";

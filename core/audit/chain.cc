@@ -159,7 +159,7 @@ class Chain {
   }
 
  private:
-  // Of the records behind the last good one, up to `last`.
+  // Reports the open problem, for the records behind the last good one up to `last`.
   void Close(int64_t last) {
     ChainProblem problem = std::move(*open_);
     open_.reset();

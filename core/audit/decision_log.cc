@@ -29,7 +29,7 @@ struct stat StatusOf(int fd, const std::string& path) {
   return status;
 }
 
-// Where the line begins that ends before `end`: behind the line end before it.
+// Offset of the line that ends before `end`: behind the line end before it.
 uint64_t BeginOfLine(int fd, uint64_t end, const std::string& path) {
   constexpr uint64_t kPiece = 1 << 16;
   while (end > 0) {
@@ -82,7 +82,7 @@ DecisionLog::DecisionLog(const std::string& path) {
     if (!S_ISREG(StatusOf(fd_, path).st_mode)) {
       throw InvalidArgument(absl::StrCat("cannot write ", path, ": a log of decisions is a file"));
     }
-    // Of the open file, so that it also holds within a process.
+    // The lock belongs to the open file, so that it also holds within a process.
     struct flock lock = {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
@@ -168,7 +168,7 @@ void DecisionLog::Write(const std::string& bytes) {
                                           " while the log was open; look at it with addend audit verify"));
   }
   const int failed = WriteAt(fd_, size_, bytes);
-  // What the system did not take to the disk may be there or not: the file is read again before anything is added.
+  // After a failed fdatasync the bytes may be on the disk or not: the file is read again before anything is added.
   const int unsaved = failed == 0 && ::fdatasync(fd_) != 0 ? errno : 0;
   if (failed == 0 && unsaved == 0) return;
   const bool taken_back = ::ftruncate(fd_, static_cast<off_t>(size_)) == 0 && ::fdatasync(fd_) == 0;

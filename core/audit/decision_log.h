@@ -20,7 +20,7 @@ namespace addend {
 // The most bytes of a line.
 inline constexpr size_t kMostLineBytes = size_t{1} << 29;
 
-// What a log ends with.
+// State of a log: its last record, and bytes that were set aside.
 struct LogState {
   std::string path;
   int64_t records = 0;    // the number of the last one

@@ -78,7 +78,7 @@ class DecisionLogTest : public testing::Test {
     return ReadChain(log_, [](const PlacedRecord&) {});
   }
 
-  // What is wrong, in one text.
+  // All problems in one text, a line each.
   std::string Problems() const {
     std::string all;
     for (const ChainProblem& problem : Chain().problems) absl::StrAppend(&all, problem.message, "\n");
@@ -100,7 +100,7 @@ TEST_F(DecisionLogTest, GoesOnWhereItEnded) {
   EXPECT_EQ(log.state().records, 5);
   EXPECT_EQ(log.state().hash, chain.last_hash);
   EXPECT_EQ(log.state().torn_bytes, 0u);
-  // What is given back is what stands there.
+  // Append() returns the line that it writes.
   const std::string line = log.Append(SomeRecord(9));
   EXPECT_THAT(Read(log_), testing::EndsWith("\n" + line + "\n"));
   // Only its owner may read it.
@@ -182,7 +182,7 @@ TEST_F(DecisionLogTest, RecordsThatAreMissingExchangedOrRepeated) {
   EXPECT_THAT(problems_of({0, 2, 1, 3, 4}), HasSubstr("record 3 (line 2): it stands where record 2 should"));
   EXPECT_THAT(problems_of({0, 1, 1, 2, 3, 4}), HasSubstr("record 2 (line 3): it stands where record 3 should"));
   EXPECT_THAT(problems_of({1, 2, 3, 4}), HasSubstr("record 2 (line 1): it stands where record 1 should"));
-  // What is cut off at the end shows only to whoever kept the hash.
+  // A cut at the end shows only to whoever kept the hash.
   EXPECT_EQ(problems_of({0, 1, 2}), "");
 }
 
@@ -366,7 +366,7 @@ TEST_F(DecisionLogTest, SaysHowForeignBytesAreCutOff) {
   Overwrite(spaced, whole + "a table\n");
   EXPECT_THAT(MessageOf([&] { DecisionLog log(spaced); }),
               HasSubstr(absl::StrCat("truncate -s ", whole.size(), " ", ShellWord(spaced.string()))));
-  // What may be a record is nothing to cut off: whole lines behind it are blamed on it.
+  // A line that may be a damaged record is not proposed for cutting off: whole lines behind it are blamed on it.
   for (const size_t at : {size_t{0}, size_t{5}, whole.size() / 4, whole.size() - 2}) {
     std::string changed = whole;
     changed[whole.find('\n') + 1 + at % (whole.size() - whole.find('\n') - 2)] ^= 1;

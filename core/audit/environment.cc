@@ -28,7 +28,7 @@ std::string FileOf(const void* function) {
   return ::dladdr(function, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
 }
 
-// What LibTorch's library finds under a name, wherever it was loaded.
+// Looks up symbols in LibTorch's own library, wherever it was loaded from.
 class LibTorchSymbols {
  public:
   LibTorchSymbols() {

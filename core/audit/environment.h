@@ -1,4 +1,4 @@
-// What bits depend on beside the model, the input and the request.
+// Environment of a computation: everything beside the model, the input and the request that may change bits.
 #ifndef ADDEND_CORE_AUDIT_ENVIRONMENT_H_
 #define ADDEND_CORE_AUDIT_ENVIRONMENT_H_
 
@@ -19,7 +19,7 @@ std::string BlasText();
 // The instructions that LibTorch's kernels use: "AVX2"; empty where LibTorch does not say.
 std::string CpuText();
 
-// What differs between the environments of two records, one line each: "threads: 2 then, 1 now". `then`, `now`: objects
+// Differences between the environments of two records, one line each: "threads: 2 then, 1 now". `then`, `now`: objects
 // with the keys "addend" and "libtorch" of a record.
 std::vector<std::string> Differences(const Json& then, const Json& now);
 

@@ -1,4 +1,4 @@
-// What is told of LibTorch, against what LibTorch and the system say themselves.
+// Compares the description of LibTorch with what LibTorch and the system say themselves.
 #include "core/audit/libtorch_config.h"
 
 #include <ATen/Parallel.h>

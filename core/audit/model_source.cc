@@ -30,14 +30,14 @@ bool IsFolder(const std::string& path) {
   return S_ISDIR(status.st_mode);
 }
 
-// What changes where a file is written, or another one takes its place. Zeros where there is none.
+// Numbers that change if a file is written or another one takes its place; zeros if there is none.
 auto IdentityOf(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) status = {};
   return std::make_tuple(status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
-// As sha256sum prints the two files.
+// Digest of two digests, written as sha256sum prints those of the two files.
 std::string DigestOfBoth(const std::string& graph, const std::string& weights) {
   return Sha256(absl::StrCat(graph, "  ", kGraph, "\n", weights, "  ", kWeights, "\n"));
 }

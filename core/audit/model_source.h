@@ -21,7 +21,7 @@ namespace addend {
 // what `sha256sum program.json weights.safetensors` prints there, so that one digest stands for both. Throws NotFound,
 // and InvalidArgument for a folder without a program.
 std::string Sha256OfModel(const std::string& path);
-// The same of a program that need not be in a folder: that of the folder which SaveProgram() would write.
+// Digest of a program that need not be in a folder: that of the folder which SaveProgram() would write.
 std::string Sha256OfProgram(const RecordedProgram& program);
 
 // A digest that is computed when it is first asked for, and kept. Any number of threads may ask at once.
@@ -31,8 +31,8 @@ class LazyDigest {
   // Throws what the computation throws, each time.
   const std::string& Get() const;
 
-  // Of a file that is about to be read. Asked later, it throws FailedPrecondition where the file is not the same any
-  // more by its size, its time or its place on the disk, because the digest would be that of another model.
+  // Digest of a file that is about to be read. If its size, its time or its place on the disk has changed when the
+  // digest is computed, that throws FailedPrecondition, because it would be the digest of another model.
   static std::shared_ptr<const LazyDigest> OfFile(const std::string& path);
   static std::shared_ptr<const LazyDigest> OfBytes(const void* data, size_t size);
   static std::shared_ptr<const LazyDigest> OfProgram(std::shared_ptr<const RecordedProgram> program);
@@ -43,7 +43,7 @@ class LazyDigest {
   mutable std::optional<std::string> digest_;
 };
 
-// Where a model comes from.
+// Origin of a model: its digest, and how it was loaded.
 struct ModelSource {
   std::shared_ptr<const LazyDigest> sha256;  // null: not from a file or a program
   std::optional<c10::ScalarType> dtype;      // what its numbers were converted to

@@ -39,7 +39,7 @@ class Comparison {
     const double then = NumberOf(recorded);
     same_ = same_ && SameBits(then, computed);
     const double apart = SameBits(then, computed) ? 0 : std::abs(then - computed);
-    // What is not finite in one of them is as far away as can be.
+    // A NaN or infinity in one of them counts as the largest distance.
     largest_ = std::max(largest_, std::isnan(apart) ? std::numeric_limits<double>::infinity() : apart);
     if (std::isfinite(then)) magnitude_ = std::max(magnitude_, std::abs(then));
   }
@@ -130,7 +130,7 @@ std::vector<at::Tensor> Recomputer::FindInputs(const Json& recorded) const {
       NotComputed("the inputs that it holds do not have the digest that it holds");
     return found();
   }
-  // Of each input, the tensors that may hold it: all where there is one input, else those of its name.
+  // The only input may be in any tensor; several inputs are found by their names.
   const size_t choices = asked.size() == 1 ? tensors_.size() : 1;
   for (size_t choice = 0; choice < choices; ++choice) {
     std::vector<at::Tensor> sources;

@@ -88,7 +88,7 @@ Json NamesJson(const Explanation& explanation) {
   return names;
 }
 
-// Of the first argument.
+// Device of the first argument.
 std::string DeviceOf(const ExplainedRun& run) {
   for (const ExplainedInput& own : run.inputs) {
     if (own.input.inside.empty()) return c10::DeviceTypeName(own.input.value.device().type(), /*lower_case=*/true);

@@ -24,7 +24,7 @@ namespace addend {
 
 inline constexpr char kRecordFormat[] = "addend.decision";
 inline constexpr int64_t kRecordVersion = 1;
-// What every record begins with.
+// The first bytes of every record.
 inline constexpr char kRecordBeginning[] = "{\"addend\":";
 
 // An attribution with what it was asked, as a record is made of them.
@@ -53,7 +53,7 @@ inline constexpr char kOneBaseline[] =
 // and what the digest of the model throws.
 Json DecisionJson(const AuditedDecision& decision, const Writer& writer, const DecisionOptions& options);
 
-// What the computation depends on beside model and inputs: targets, policy, splits, baselines.
+// Request of a computation: all that it depends on beside model and inputs (targets, policy, splits, baselines).
 Json RequestJson(const AuditedDecision& decision);
 
 // The line of a record, without its line end: adds its number, the hash of the record before it ("": it is the first),

@@ -1,5 +1,5 @@
-// What an attribution is asked for beside the model and the numbers of the inputs: splits, baselines, targets, policy,
-// as JSON. Records of decisions and jobs hold it.
+// Request of an attribution as JSON: splits, baselines, targets and policy, without the model and the numbers of the
+// inputs. Records of decisions and jobs hold it.
 #ifndef ADDEND_CORE_AUDIT_REQUEST_H_
 #define ADDEND_CORE_AUDIT_REQUEST_H_
 

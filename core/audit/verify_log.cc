@@ -21,7 +21,7 @@
 namespace addend {
 namespace {
 
-// What is remembered of each record.
+// Facts about each record that are kept while the log is read.
 struct Entry {
   int64_t line = 0;
   int64_t number = 0;
@@ -175,7 +175,7 @@ class Verifier {
             {"records", std::move(results)}};
   }
 
-  // What the record's request consists of; null where no record that is whole says so.
+  // Content of the record's request; null if neither it nor another whole record has it.
   Json ContentOf(const Json& record) const {
     if (record.contains("request") && record["request"].is_object() && record["request"].contains("content")) {
       return record["request"]["content"];

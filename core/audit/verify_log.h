@@ -28,9 +28,9 @@ struct VerifyOptions {
   StageProgress progress;         // called with "verify" or "compute", and how many records are done
 };
 
-// What was found: {"format": "addend.audit", "version": 1, ...}, see docs/schemas. Reads the log and changes nothing;
-// a log that grows meanwhile is verified as far as it went at the beginning. Throws NotFound where there is no such
-// file, and InvalidArgument where options do not fit or a file of `models` or `inputs` cannot be read.
+// Verifies a log and returns {"format": "addend.audit", "version": 1, ...}, see docs/schemas. Reads the log and
+// changes nothing; a log that grows meanwhile is verified as far as it went at the beginning. Throws NotFound if
+// there is no such file, and InvalidArgument if options do not fit or a file of `models` or `inputs` cannot be read.
 Json VerifyLog(const std::string& path, const VerifyOptions& options, const Writer& writer);
 
 // Whether nothing is wrong with the log, and whatever was to be computed again has the same bits.
