@@ -95,7 +95,7 @@ void AddTo(std::vector<double>& sums, const std::vector<double>& more) {
   for (size_t k = 0; k < more.size(); ++k) sums[k] += more[k];
 }
 
-// Of the rows of one group; `text` is null for those without a group of their own.
+// JSON of one group's aggregate; `text` is null for rows without a group of their own.
 Json GroupJson(const GroupAggregate& own, Json text) {
   return {{"rows", own.rows},
           {"sum_of_values", RecordedNumber(own.sum_of_values)},
@@ -310,7 +310,7 @@ Aggregates::Aggregates(int64_t components, double sampled, size_t grouped)
     : sampled_(sampled), components_(static_cast<size_t>(components)), groups_(grouped) {}
 
 bool Aggregates::Samples(int64_t row) const {
-  // Of 53 bits, which a double holds exactly.
+  // The upper 53 bits, which a double holds exactly, against the same share of 2^53.
   return static_cast<double>(Spread(static_cast<uint64_t>(row)) >> 11) < sampled_ * 9007199254740992.0;
 }
 

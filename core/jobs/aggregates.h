@@ -1,5 +1,5 @@
-// What the contributions of many rows have in common: sums, signs, quantiles and a sample of rows, all of which can be
-// found for parts of the rows and put together.
+// Aggregates of the contributions of many rows: sums, signs, quantiles and a sample of rows, all of which can be found
+// for parts of the rows and put together.
 //
 // Note [What can be put together]
 // Counts, sketches and samples of two disjoint sets of rows give those of both in any order, bit for bit. Sums of
@@ -47,7 +47,7 @@ class QuantileSketch {
   friend bool operator==(const QuantileSketch& a, const QuantileSketch& b);
 
  private:
-  // Of a number: its sign, exponent and six bits, in the order of numbers; 0 for zeros of either sign.
+  // The bucket of a number: its sign, exponent and six bits, in the order of numbers; 0 for zeros of either sign.
   static int32_t BucketOf(double number);
   static double MiddleOf(int32_t bucket);
 
@@ -58,7 +58,7 @@ class QuantileSketch {
   double largest_ = 0;
 };
 
-// Of one component over rows, or of another number that each row has.
+// Aggregate of one component over rows, or of another number that each row has.
 struct ComponentAggregate {
   int64_t positive = 0;
   int64_t negative = 0;  // zeros are neither
@@ -78,7 +78,7 @@ struct SampledRow {
   std::vector<double> elements;       // the number that each component is, NaN where it is none; may be empty
 };
 
-// Of the rows of one group: as little as a page needs.
+// Aggregate of the rows of one group: as little as a page needs.
 struct GroupAggregate {
   int64_t rows = 0;
   double sum_of_values = 0;
@@ -131,7 +131,7 @@ struct RowNumbers {
   std::vector<std::string> groups;        // by column that rows are put together by
 };
 
-// Of all rows of a shard, or of several.
+// Aggregates of all rows of a shard, or of several.
 class Aggregates {
  public:
   // `components`: how many there are. `sampled`: the share of rows in the sample, from 0 to 1; rows are drawn by their
@@ -143,7 +143,7 @@ class Aggregates {
   void AddRefused() { ++refused_; }
   // Report::worst_recovery_error of an attribution that rows are from.
   void AddRecoveryError(double error);
-  // Of rows behind those that are in already. Throws InvalidArgument where the other has other components or columns.
+  // Adds rows behind those that are in already. Throws InvalidArgument if `other` has other components or columns.
   void Merge(const Aggregates& other);
 
   int64_t rows() const { return rows_; }

@@ -102,7 +102,7 @@ CommittedShards FindCommitted(const std::string& folder) {
     CommittedShard own;
     if (!ParseName(name, &shard, &own.sha256)) continue;
     std::vector<CommittedShard>& results = found[shard];
-    // Of two endings, the bytes are the same.
+    // Two endings of one digest stand for the same bytes; keep one.
     if (!results.empty() && results.back().sha256 == own.sha256) continue;
     own.path = absl::StrCat(shards, "/", name);
     own.receipt = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".", kReceiptEnding);

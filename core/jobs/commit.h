@@ -51,11 +51,11 @@ struct CommittedShard {
   std::string receipt;  // the path of its receipt
 };
 
-// By shard. More than one: results that differ.
+// Committed results by shard. Several of one shard: results that differ.
 using CommittedShards = std::map<int64_t, std::vector<CommittedShard>>;
 
-// What is in a folder of results; nothing where there is no such folder. Files with other names than those of results
-// and receipts do not count. Costs one listing.
+// The results in a folder; none if there is no such folder. Files with other names than those of results and receipts
+// do not count. Costs one listing.
 CommittedShards FindCommitted(const std::string& folder);
 
 // Makes a result visible with its receipt, to which "result" and "hash" are added. `ending`: "safetensors". Gives where

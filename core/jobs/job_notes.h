@@ -1,4 +1,4 @@
-// What the runs of a job said of rows, as documents hold it.
+// Notes of a job's runs, counted over its rows as documents hold them.
 #ifndef ADDEND_CORE_JOBS_JOB_NOTES_H_
 #define ADDEND_CORE_JOBS_JOB_NOTES_H_
 

@@ -15,7 +15,7 @@ namespace {
 constexpr char kRemark[] = "preset auto: faithful, because a baseline was given";
 constexpr char kYes[] = "yes";
 
-// What the run of one row says: a remark everywhere, a warning with its number in every third row.
+// Report of the run of one row: a remark everywhere, a warning with its number in every third row.
 Report ReportOf(int64_t row) {
   Report report;
   report.reference_is_model_on_baseline = kYes;
@@ -86,7 +86,7 @@ class ReferencesTest : public testing::Test {
  protected:
   ReferencesTest() { plan_.request = {{"inputs", Json::array({{{"split", "dims"}}})}, {"targets", {"1"}}}; }
 
-  // What is said of two rows with these references.
+  // Notes on two rows with these references.
   NoteCounts Of(double first, double second) const {
     Aggregates aggregates(1, 0, 0);
     const double none = 0;

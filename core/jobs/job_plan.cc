@@ -50,7 +50,7 @@ Json Content(const JobPlan& plan) {
           {"version", kJobVersion}};
 }
 
-// Of a document that is whole.
+// Takes a plan from a document that is whole.
 JobPlan PlanOf(const Json& document) {
   JobPlan plan;
   plan.data = document.at("data");
@@ -163,7 +163,7 @@ std::string ToPlan(const std::string& plan_path, const std::string& path) {
     const fs::path below = whole.lexically_normal().lexically_relative(folder.lexically_normal());
     if (!goes_up(below)) return below.string();
   }
-  // What ".." is, links decide.
+  // A ".." behind a link goes to the folder above its destination; resolve links first.
   const fs::path real = fs::weakly_canonical(whole.parent_path()) / whole.filename();
   return real.lexically_relative(fs::weakly_canonical(folder)).string();
 }

@@ -25,7 +25,7 @@ namespace addend {
 inline constexpr char kJobFormat[] = "addend.job";
 inline constexpr int64_t kJobVersion = 1;
 
-// What each worker is given of a model's input: a batch of rows [count, *shape].
+// An input of the model, of which workers are given batches of rows [count, *shape].
 struct JobInput {
   std::string name;
   c10::ScalarType dtype = c10::kFloat;
@@ -33,7 +33,7 @@ struct JobInput {
 };
 
 struct JobPlan {
-  // Where rows come from, as RowSource::Describe() says it. "kind" is "tensors" where this library reads them.
+  // Origin of the rows, as RowSource::Describe() says it. "kind" is "tensors" if this library reads them.
   Json data;
   std::vector<JobInput> inputs;
   int64_t rows = 0;
@@ -90,8 +90,8 @@ std::string Sha256OfPlan(const JobPlan& plan);
 // version, and for one whose digest is not that of its content.
 JobPlan ReadJobPlan(const std::string& text, const std::string& name);
 
-// The same of files. Throw what reading and writing files throws, too. A plan is not written, but FailedPrecondition
-// thrown, where its folder of results holds those of another one.
+// Read and write plans as files; throw what reading and writing files throws, too. SaveJobPlan() writes nothing and
+// throws FailedPrecondition if the plan's folder of results holds those of another plan.
 JobPlan LoadJobPlan(const std::string& path);
 void SaveJobPlan(const JobPlan& plan, const std::string& path);
 

@@ -92,7 +92,7 @@ std::vector<at::Tensor> Choose(const std::vector<at::Tensor>& tensors, const std
   return chosen;
 }
 
-// By component: which element of a row it is, where it is one and no more; input after input.
+// Index of the element that each component is in a row, counted input after input; -1 if it is none or several.
 std::vector<int64_t> SingleElements(const PreparedInputs& prepared, int64_t numc) {
   std::vector<int64_t> single(static_cast<size_t>(numc), -1);
   std::vector<bool> several(static_cast<size_t>(numc), false);
@@ -240,7 +240,7 @@ void JobRunner::RequirePureRows(const DataRows& rows, bool exact) {
 }
 
 Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
-  // What is made ready keeps something for each size that it meets: it is given the usual ones only.
+  // A prepared attribution keeps something for each size that it meets: it is given the usual ones only.
   const int64_t count = rows.front().size(0);
   const int64_t last = (plan_.rows - 1) % plan_.batch + 1;
   if (ready_ != nullptr && (count == plan_.batch || count == last)) {
@@ -310,7 +310,7 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
 }
 
 ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress) {
-  // What is wrong with the first batch is wrong with the job, and no reason to refuse rows.
+  // An error in the first batch is one of the job, and no reason to refuse rows.
   if (!prepared_) Prepare(source_->Read(0, std::min(plan_.batch, plan_.rows)));
   const int64_t count = rows.count();
   ComputedShard computed;

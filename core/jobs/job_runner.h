@@ -46,7 +46,7 @@ class JobRunner {
   // rows in tensors. Throws what reading throws; FailedPrecondition where the model's digest is not the plan's, and
   // where this process differs from the one that made the plan in a way that changes bits, with both.
   JobRunner(const std::string& plan_path, std::shared_ptr<const RowSource> source, const Writer& writer);
-  // Of a plan that was not written yet, to try it: nothing is compared.
+  // Runs a plan that was not written yet, to try it: no digests or environments are compared.
   JobRunner(JobPlan plan, std::shared_ptr<Model> model, std::shared_ptr<const RowSource> source, const Writer& writer);
 
   const JobPlan& plan() const { return plan_; }
@@ -80,7 +80,7 @@ class JobRunner {
   // of the time: with many shards a listing before each of them costs more than their work. What others did since then
   // is computed once more, with the same bytes.
   std::optional<CommittedShard> FindDone(int64_t shard);
-  // By component, the number that it is in a row of these inputs; NaN where it is no single one.
+  // Numbers, by component, that a row of these inputs has for it; NaN for a component that is no single element.
   std::vector<double> ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const;
   void Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
             const Attribution& attribution, ShardTable& table, ComputedShard& computed) const;

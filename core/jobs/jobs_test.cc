@@ -378,7 +378,7 @@ TEST_F(JobsTest, ResultsOfAnotherPlanAreNotTakenForOnesOwn) {
   const std::vector<std::string> parts = {Results(), "another plan", "remove that folder", "another path"};
   ExpectError(absl::StatusCode::kFailedPrecondition, parts, [&] { SaveJobPlan(other, plan_path_); });
   EXPECT_EQ(Sha256OfPlan(Read()), Sha256OfPlan(before));
-  // Where it was written all the same, as by hand.
+  // The plan is written all the same, as by hand.
   Write(other);
   JobStatus status = StatusOfJob(other, plan_path_);
   EXPECT_EQ(status.done, 0);

@@ -20,7 +20,7 @@
 
 namespace addend {
 
-// What a job is to compute.
+// Draft of a job: all that its plan is made from.
 struct JobDraft {
   std::string plan_path;  // where the plan will be: relative paths in it begin in its folder
   std::unique_ptr<RowSource> source;
@@ -32,7 +32,7 @@ struct JobDraft {
   // Splits, baselines, targets and policy of one row; inputs have names but no values. Each row becomes an example of
   // its own. Labels and baselines that are tensors are of one row, [*row] or [1, *row].
   AskedRequest request;
-  // Of components, of all of them; empty: those of `input_names`, or by position.
+  // Names of all components; empty: those of `input_names`, or by position.
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> input_names;  // by input of the request, of its first components; may be empty
   std::vector<std::string> classes;                   // may be empty

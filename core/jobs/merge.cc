@@ -56,7 +56,7 @@ std::string TellDifferent(int64_t shard, const std::vector<CommittedShard>& resu
                       " has different results, though one plan gives one result: ", absl::StrJoin(texts, ", "));
 }
 
-// What is to be told of the shards of a plan that cannot be taken.
+// Shards of a plan that cannot be taken: missing ones, and texts on wrong ones.
 struct Faults {
   std::vector<int64_t> missing;
   std::vector<std::string> wrong;

@@ -56,7 +56,7 @@ struct MergedJob {
   std::string hash;                   // of "merged.json"
 
   static constexpr size_t kMostRefused = 1000;
-  // As JobStatus has it.
+  // Rows with a number that is not finite; see JobStatus.
   int64_t not_finite() const;
 };
 
@@ -70,9 +70,9 @@ Json MergedJobJson(const MergedJob& merged);
 // progress: shards that are done.
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress = nullptr);
 
-// What merging gave, from "merged.json"; of the rows in their file only the length is looked at. Throws
+// Reads the result of merging from "merged.json"; of the rows in their file only the length is looked at. Throws
 // FailedPrecondition, which says what to do, for a job that is not merged, for a document whose hash is not that of its
-// content, for that of another plan, and where the rows' file is gone or has another length.
+// content, for that of another plan, and if the rows' file is gone or has another length.
 MergedJob ReadMergedJob(const JobPlan& plan, const std::string& plan_path);
 
 }  // namespace addend

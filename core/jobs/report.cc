@@ -106,7 +106,7 @@ std::optional<double> FiniteNumberOf(const std::string& text) {
   return absl::SimpleAtod(text, &number) && std::isfinite(number) ? std::optional<double>(number) : std::nullopt;
 }
 
-// By group, its place among the others, where `place` finds one for all of them.
+// Positions of groups on one scale, by text; nothing unless `place` finds one for every group.
 template <typename Place>
 std::optional<std::map<std::string, double>> Places(const std::map<std::string, GroupAggregate>& groups,
                                                     const Place& place) {
@@ -271,7 +271,7 @@ Json TargetJson(const ReportedJob& job, size_t target) {
           {"worst_rows", WorstRowsJson(job, target)}};
 }
 
-// By component, the same one of another job. Throws where there is none.
+// Maps each component to the one of the same name in another job. Throws if there is none.
 std::vector<size_t> Match(const ReportedJob& job, const ReportedJob& against) {
   const std::vector<std::string>& own = job.plan.components;
   const std::vector<std::string>& other = against.plan.components;

@@ -1,4 +1,4 @@
-// What a merged job says of its whole data set, as a document and as a page: the proof, which components matter and how
+// Report of a merged job on its whole data set, as a document and as a page: the proof, which components matter and how
 // they are spread, groups, the worst rows, and how far another job's rows have moved.
 //
 // Note [What a report holds]
@@ -45,8 +45,8 @@ Json JobReportJson(const ReportedJob& job, const ReportedJob* against, const Wri
 // A page that shows such a document. Throws InvalidArgument for another document.
 std::string JobReportHtml(const Json& report);
 
-// Where a text stands among others of its kind: days since 1970 began, of an ISO 8601 date ("2024-05", "2024-05-17")
-// with or without a time ("2024-05-17T08:30:00.5+02:00"), which is UTC where it does not say. Nothing for other texts.
+// Days since 1970 began of an ISO 8601 date ("2024-05", "2024-05-17") with or without a time
+// ("2024-05-17T08:30:00.5+02:00"), which is UTC if it names no offset; puts groups in order. Nothing for other texts.
 std::optional<double> DaysOfDate(const std::string& text);
 
 }  // namespace addend

@@ -276,7 +276,7 @@ TEST_F(ReportTest, RefusesRowsThatAreNotThoseOfTheDocument) {
 TEST_F(ReportTest, DistancesAreThoseOfTheDistributions) {
   const ReportedJob job = Make("plan", 0);
   const ReportedJob moved = Make("moved", 2, {"c", "b", "a"});
-  // By name: what "a" is there is component 2 here. All of them differ then.
+  // Components match by name: "a" is component 2 there. All of them differ then.
   const Json drift = Report(job, &moved)["drift"]["targets"][0];
   for (size_t c = 0; c < 3; ++c) {
     const size_t match = 2 - c;

@@ -22,7 +22,7 @@ struct RefusedRow {
 
 struct DataRows {
   int64_t first = 0;  // in the data set
-  // By input of the model: [count, *row]. The rows that are refused hold zeros.
+  // Rows by input of the model: [count, *row]. Refused rows hold zeros.
   std::vector<at::Tensor> inputs;
   std::vector<RefusedRow> refused;  // by row, each at most once
   // Texts by which rows are put together, by column that was asked for, then by row.
@@ -32,7 +32,7 @@ struct DataRows {
   int64_t count() const { return inputs.empty() ? 0 : inputs.front().size(0); }
 };
 
-// Where rows come from. Any number of threads may read at once.
+// A source of rows. Any number of threads may read at once.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -42,7 +42,7 @@ class RowSource {
   virtual DataRows Read(int64_t first, int64_t count) const = 0;
   // SHA-256 of the bytes that those rows are read from: the same bytes give the same rows.
   virtual std::string Digest(int64_t first, int64_t count) const { return Read(first, count).sha256; }
-  // What a plan has to hold so that its workers find these rows: JobPlan::data. shard_rows: how many each shard has.
+  // JobPlan::data, from which the workers of a plan find these rows. shard_rows: how many each shard has.
   virtual Json Describe(const std::string& plan_path, int64_t shard_rows) const = 0;
 };
 

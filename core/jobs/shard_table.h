@@ -17,7 +17,7 @@
 
 namespace addend {
 
-// As .safetensors, N rows, T targets (without this dimension where T is 1), C components, M reasons at most:
+// Table of rows, as .safetensors; N rows, T targets (no such dimension if T is 1), C components, at most M reasons:
 //   "value", "reference", "leftover"   [N, T] float64; NaN in rows that are refused
 //   "target"                           [N, T] int64: which element of a row's output it is, row by row; -1 where the
 //                                      target is no single element, and in rows that are refused
@@ -58,7 +58,7 @@ class ShardTable {
   int64_t at_most_;
   std::vector<RefusedRow> refused_;
   std::vector<uint8_t> is_refused_;
-  // By row, then by target.
+  // Numbers of rows, by row, then by target.
   std::vector<double> value_;
   std::vector<double> reference_;
   std::vector<double> leftover_;
