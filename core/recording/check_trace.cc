@@ -58,7 +58,7 @@ double RelativeError(const at::Tensor& expected, const at::Tensor& found) {
   };
   const at::Tensor x = wide(expected);
   const at::Tensor y = wide(found);
-  // What is equal as it stands, infinities included, and NaN beside NaN is no difference.
+  // Equal elements, infinities included, and NaN beside NaN are no difference.
   const at::Tensor same = x.eq(y).logical_or(at::isnan(x).logical_and(at::isnan(y)));
   const at::Tensor error = (y - x).abs().masked_fill(same, 0);
   if (at::isnan(error).any().item<bool>()) return kInfinity;
@@ -119,7 +119,7 @@ class Checker {
     report_.findings.push_back(std::move(finding));
   }
 
-  // What can be said without another run.
+  // Adds hints that need no other run.
   void Hints(const RecordedProgram& program) {
     for (size_t c = 0; c < program.calls.size(); ++c) {
       const RecordedCall& call = program.calls[c];

@@ -1,4 +1,4 @@
-// What a recording freezes is found and named; what is right is left alone.
+// Finds and names what a recording freezes, and reports nothing about a right recording.
 #include "core/recording/check_trace.h"
 
 #include <ATen/ATen.h>

@@ -152,8 +152,8 @@ class Exporter {
     return dot == std::string::npos ? "" : path.substr(0, dot);
   }
 
-  // What modules and tensors are called in their owners. A name that TorchScript cannot read, or that another attribute
-  // of the owner has, gets underscores; all others stay as they are.
+  // Names modules and tensors in their owners. A name that TorchScript cannot read, or that another attribute of the
+  // owner has, gets underscores; all others stay as they are.
   void NameAttributes() {
     std::set<std::string> modules;
     std::set<std::string> tensors;
@@ -361,7 +361,7 @@ class Exporter {
     Fill(index, use.value);
     jit::Value* tensor = ValueOf(index, use.value);
     if (!use.written) return tensor;
-    // What gets another geometry must not change the value of before.
+    // An alias takes the new geometry, so that the earlier value keeps its own.
     if (traits.may_reshape && !traits.detaches) tensor = Insert("aten::alias", {tensor}, c10::TensorType::get());
     changed_.push_back(tensor);
     return tensor;
@@ -426,7 +426,7 @@ class Exporter {
       return;
     }
     const OperatorTraits traits(call.op.schema());
-    // What is detached in place may be a view by now.
+    // The operand of an in-place detach may be a view by now, which cannot be detached in place.
     const Operator op = traits.detaches ? *Operator::Find("aten::detach", "") : call.op;
     const c10::FunctionSchema& schema = op.schema();
     changed_.clear();

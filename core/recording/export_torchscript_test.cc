@@ -243,7 +243,7 @@ TEST(Export, ReplacesAFileWholeOrNotAtAll) {
               testing::HasSubstr("cannot write " + nowhere));
 }
 
-// What an exported file gives, or the error that it stops with.
+// Runs an exported program: "right", "wrong", or the error that it stops with.
 std::string Ran(const RecordedProgram& program, std::vector<c10::IValue> inputs, const Tensor& expected) {
   const std::string path = testing::TempDir() + "/sizes.pt";
   ExportTorchScript(program, path);

@@ -1,6 +1,5 @@
-// What a recording takes for a guard: numbers and sizes that elements of an input or random draws tell, and nothing
-// else. A program without such a guard is exported and gives what the model gives for another input; a program with one
-// stops.
+// Guards of a recording are numbers and sizes that elements of an input or random draws tell, and nothing else. A
+// program without such a guard is exported and gives what the model gives for another input; a program with one stops.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <gmock/gmock.h>
@@ -328,7 +327,7 @@ graph(%self, %x : Tensor, %c : Tensor):
 
 // ------------------------------------------------------------------------------------------- tensors made on the way
 
-// As PyTorch makes a tensor of numbers: memory of an operator, filled without one, and detached in place.
+// Makes a tensor of numbers like PyTorch: memory of an operator, filled without one, and detached in place.
 Tensor MadeOfNumbers(const std::vector<float>& numbers) {
   const at::AutoDispatchBelowADInplaceOrView below;
   Tensor made = at::empty({static_cast<int64_t>(numbers.size())});

@@ -63,7 +63,7 @@ at::Tensor OfSize(const at::Tensor& tensor, int64_t dim, int64_t size) {
                              at::arange(size, tensor.options().dtype(at::kLong).requires_grad(false)).remainder(own));
 }
 
-// What all differences of sizes are multiples of; 1 where there are none.
+// The greatest common divisor of all differences of sizes; 1 if there are none.
 int64_t StepOf(const std::vector<int64_t>& sizes) {
   int64_t step = 0;
   for (const int64_t size : sizes) step = std::gcd(step, size - sizes[0]);
@@ -118,7 +118,7 @@ class Learner {
                 call < 0 ? Position() : PositionOf(base, call));
   }
 
-  // Of all runs, the size of one dimension of the t-th tensor.
+  // Sizes of one dimension of the t-th tensor, by run.
   std::vector<int64_t> SizesOf(size_t t, int dim) const {
     std::vector<int64_t> sizes;
     for (const auto& run : sizes_) sizes.push_back(run[t][dim]);
@@ -415,7 +415,7 @@ class Learner {
     RecordedProgram again = *record_(Copies(examples_[0]), 0).program;
     RecordedProgram first = *runs_[0].program;
     addend::Align({&first, &again});
-    // Of one size, but aligned with those of others: what they read is compared as between sizes.
+    // Both runs have one size, but are aligned with runs of others: shapes of results are compared as between sizes.
     if (const auto difference = FirstDifference(first, again, /*sizes=*/false)) {
       RefuseCounter(difference->call, difference->text);
     }
@@ -532,9 +532,9 @@ class Deriver {
     std::vector<int64_t> given = {};  // all of those
   };
 
-  // What is learned with smaller and larger sizes than the given ones. `between`: where all of them leave the same
-  // remainder, with neighbours too, on both sides of one: a model that pads to a multiple of a window does nothing at
-  // multiples. Without: only what has such sizes.
+  // Learns with smaller and larger sizes than the given ones. `between`: adds both neighbours of the largest one to
+  // groups whose sizes leave the same remainder, since a model that pads to a multiple of a window does nothing at
+  // multiples. Otherwise: only if there are such groups, without neighbours.
   std::optional<Recording> Extended(const std::vector<Group>& given, bool between) {
     for (const bool far : {true, false}) {
       for (const int64_t small : {1, 2, 0}) {  // 0: none
@@ -641,7 +641,7 @@ class Deriver {
     return true;
   }
 
-  // What is learned of all groups, or else of as many as can be learned together.
+  // Learns all groups, or else as many as can be learned together.
   Recording LearnGroups() {
     if (of_one_) return *of_one_;
     if (const auto all = Learned(groups_)) return *all;
@@ -658,7 +658,7 @@ class Deriver {
     return learned ? *learned : record_(Copies(examples_[0]), 0);
   }
 
-  // Nothing where the model refuses a size, or does something else at one.
+  // Learns from the examples and these groups; nothing if the model refuses a size, or does something else at one.
   std::optional<Recording> Learned(const std::vector<Group>& groups) {
     if (groups.empty()) return std::nullopt;
     std::vector<Inputs> examples = examples_;

@@ -83,7 +83,7 @@ TEST(LearnSizes, RefusesWhatIsNotLinear) {
   EXPECT_THAT(WhyNot(number, {Example(2, 3), Example(2, 4)}), HasSubstr("other sizes cannot be learned"));
 }
 
-// Where no program is learned, the model is left as its first run leaves it, as where one is.
+// The model is left as its first run leaves it, also if no program is learned.
 TEST(LearnSizes, LeavesTheModelAsItsFirstRunDoes) {
   for (const bool refused : {false, true}) {
     const Tensor count = at::zeros({1}, at::kDouble);
@@ -124,7 +124,7 @@ TEST(LearnSizes, AsksForExamplesThatTellDimensionsApart) {
 
 // ------------------------------------------------------------------------------------------------- one example
 
-// What replays of a program give at sizes, beside the model itself: 'r'ight, '-' refused.
+// Compares replays of a program at sizes with the model itself: 'r'ight, '-' refused.
 std::string Judged(const std::shared_ptr<const RecordedProgram>& program, const Function& function,
                    const std::vector<std::pair<int64_t, int64_t>>& sizes) {
   std::string judged;
@@ -157,7 +157,7 @@ TEST(LearnSizes, DerivesOthersFromOneExample) {
     return in[0].reshape({in[0].size(0) * in[0].size(1), 4}).sum(0) / (in[0].size(0) * in[0].size(1));
   };
   EXPECT_EQ(Judged(learned(flat, Example(2, 5)), flat, sizes), "rrrrr--");
-  // What is cut off holds for what is as long or longer; what follows no line keeps its size, the other one does not.
+  // A cut at size 5 holds from 5 on. A size squared follows no line, so that dimension stays; dimension 0 may vary.
   const Function cut = [](const std::vector<Tensor>& in) {
     return in[0].narrow(1, 0, std::min<int64_t>(in[0].size(1), 5));
   };

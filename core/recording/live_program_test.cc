@@ -19,7 +19,7 @@ using at::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What another library would give us of a tensor: its memory, in a storage object of its own.
+// A tensor as another library would exchange it: the same memory, in a storage object of its own.
 Tensor Exchanged(const Tensor& tensor) {
   return at::from_blob(
       tensor.data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {}, tensor.options());

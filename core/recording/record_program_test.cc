@@ -402,11 +402,11 @@ TEST(Record, CopiesOnlyWhatIsOverwrittenLater) {
     EXPECT_EQ(storage.initial.defined() && storage.initial.data_ptr() == weight.data_ptr(), is_weight);
   }
   EXPECT_EQ(kept, 3);
-  // What calls made lives no longer than the model wants.
+  // Memory that calls made lives no longer than the model wants.
   for (const auto& storage : made) EXPECT_TRUE(storage.expired());
 }
 
-// What a replay hands to TorchScript has the types that TorchScript declares.
+// A replay hands TorchScript values of the types that TorchScript declares.
 TEST(PutTogether, ContainersOfTuplesAreThoseThatTorchScriptTakes) {
   torch::jit::Module module("Network");
   module.define(R"(
@@ -725,7 +725,7 @@ TEST_F(Damaged, EveryByteChangedIsTakenOrRefused) {
   }
 }
 
-// What is saved says what it was: a flipped bit of a weight would be another model.
+// Checksums cover every bit of a saved program: a flipped bit of a weight would be another model.
 TEST_F(Damaged, EveryFlippedBitOfAFileIsSeen) {
   RequireChecksums(good_, "good");
   for (std::string EncodedProgram::*part : {&EncodedProgram::graph, &EncodedProgram::weights}) {

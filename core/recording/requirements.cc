@@ -149,7 +149,7 @@ std::vector<UnmetRequirement> UnmetRequirements(const Model& model, const std::v
 std::vector<UnmetRequirement> UnmetRequirements(const RecordedProgram& program, const std::vector<c10::IValue>& inputs,
                                                 const Registry& rules) {
   Collector unmet(rules);
-  // What is not ours to keep is not kept longer than this call.
+  // The replay borrows the program without owning it, so it must not outlive this call.
   const std::shared_ptr<const RecordedProgram> borrowed(std::shared_ptr<const RecordedProgram>(), &program);
   for (std::string& complaint : Replay(borrowed).Complaints(inputs)) unmet.Input(std::move(complaint));
   for (size_t c = 0; c < program.calls.size(); ++c) {

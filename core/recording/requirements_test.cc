@@ -1,4 +1,4 @@
-// What a run lacks is told before it runs, all of it.
+// All requirements that a run does not meet are told before it runs.
 #include "core/recording/requirements.h"
 
 #include <ATen/ATen.h>
