@@ -88,7 +88,7 @@ void AppendRecord(const AttributeArguments& arguments, const LoadedRun& run, con
   decision.input_names = run.model->InputNames();
   DecisionOptions record;
   record.keep_inputs = arguments.keep_inputs;
-  // As they are told: what is not finite is null there.
+  // Parse the text of the document, in which numbers that are not finite are null.
   if (reasons) record.reasons = Json::parse(Dump(ReasonsJson(*reasons)));
   log.Append(DecisionJson(decision, ThisProgram(), record));
 }

@@ -46,7 +46,7 @@ TEST_F(AttributeTest, GivesWhatDecomposeGives) {
       for (size_t k = 0; k < example.parts; ++k) {
         EXPECT_NEAR(one["contributions"][k].get<double>(), other["contributions"][k].get<double>(), 1e-10 * scale);
       }
-      // Of the same row.
+      // The compared element is in the same row.
       Json index = other["index"];
       index.back() = 1;
       EXPECT_EQ(record["targets"][1]["index"], index);

@@ -117,7 +117,7 @@ std::string ReportText(const std::string& path, const Json& found, const Termina
   return text;
 }
 
-// Of reasons that Addend told, their texts, one decision behind the other; of any others, all.
+// Texts of reasons that Addend told, one decision behind the other; any other reasons as canonical JSON.
 std::string ReasonsText(const Json& reasons) {
   if (!reasons.is_object() || reasons.value("format", Json()) != "addend.reasons") return CanonicalJson(reasons);
   std::string text;

@@ -139,7 +139,7 @@ TEST_F(AuditTest, RecordedProgramsStandForTheirModel) {
       0);
   Record(Arguments{Path("program"), "--input", SampleOf("breast_cancer")});
   const Json record = Json::parse(Lines()[0]);
-  // As sha256sum would print both files.
+  // The digest is that of the output of sha256sum for both files.
   const std::string listed = absl::StrCat(Sha256OfFile(Path("program/program.json")), "  program.json\n",
                                           Sha256OfFile(Path("program/weights.safetensors")), "  weights.safetensors\n");
   std::ofstream(Path("listed")) << listed;

@@ -40,7 +40,7 @@ std::string ShortCall(const std::string& call) {
   return absl::StrCat(call.substr(0, open), shape == std::string::npos ? "" : " " + call.substr(shape));
 }
 
-// Where the operator is, without its number, which has a column of its own.
+// Position of the operator without its number, which has a column of its own.
 std::string Where(Position position) {
   position.op_index = -1;
   return position.Describe();

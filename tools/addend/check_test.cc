@@ -40,7 +40,7 @@ TEST_F(CheckTest, FailsWhereRoundingIsNotAllowed) {
   // The worst come first, and failures before everything else.
   const Json operators = Json::parse(Run(strict + Arguments{"--json"}).out)["operators"];
   EXPECT_FALSE(operators[0]["ok"]);
-  // As an error it is one line, but not the user's fault.
+  // An error of a check is one line, but not the user's fault.
   const Result stopped = Run(strict + Arguments{"--policy", "on_failure=error"});
   EXPECT_EQ(stopped.code, 1);
   EXPECT_THAT(stopped.err, AllOf(StartsWith("addend: "), HasSubstr("digits.py:")));

@@ -1,4 +1,4 @@
-// What an issue reporter pastes.
+// Configuration of the program and its machine, for reports of issues.
 #ifndef ADDEND_TOOLS_ADDEND_CONFIG_H_
 #define ADDEND_TOOLS_ADDEND_CONFIG_H_
 

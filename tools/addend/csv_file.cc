@@ -125,7 +125,7 @@ void CheckUtf8(const std::string& text, const std::string& where) {
   if (!IsUtf8(text)) throw InvalidArgument(absl::StrCat(where, " is not UTF-8; save the file as UTF-8"));
 }
 
-// Where a row stands.
+// Describes the place of a row, for messages.
 std::string PlaceOf(const std::string& path, int64_t row, const Record& record) {
   return absl::StrCat(path, ": row ", row, " (counted from 0; line ", record.line, ")");
 }
@@ -162,7 +162,7 @@ std::vector<std::string> ReadHeader(const std::vector<Record>& records, const st
     throw InvalidArgument(
         absl::StrCat(path, " has one column, \"", Quoted(names[0]), "\"; columns have to be separated by commas"));
   }
-  // Where somebody forgot the names, the first row would be lost. Names may be numbers if they count the columns.
+  // Numbers in place of names mean that these were forgotten, unless they count the columns; a row would be lost.
   bool numbers = true;
   bool counted = true;
   for (size_t column = 0; column < names.size(); ++column) {
@@ -217,7 +217,7 @@ size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, Where
 
 std::string DumpList(const std::vector<std::string>& list) { return nlohmann::json(list).dump(); }
 
-// What the first line and a mapping make of the fields of a row.
+// Columns of a table, made from the fields of a row by the first line and a mapping.
 class Columns {
  public:
   Columns(const std::vector<std::string>& header, const std::string& path, const Mapping& mapping)

@@ -13,7 +13,7 @@
 
 namespace addend::cli {
 
-// What the texts of a column mean to a model.
+// Meaning of a column's texts to a model.
 struct ColumnMapping {
   bool skipped = false;                                // the column is no input of the model
   bool one_hot = false;                                // a 0 or 1 for each text, in this order; else the text's number
@@ -57,7 +57,7 @@ struct CsvRows {
 CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const CsvRange& range,
                       const std::string& path, const Mapping& mapping, c10::ScalarType dtype);
 
-// Where rows of a CSV file begin.
+// Place in a CSV file at which a row begins.
 struct CsvMark {
   int64_t row = 0;  // from 0; of the end of the file: how many there are
   uint64_t offset = 0;

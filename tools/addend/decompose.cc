@@ -30,7 +30,7 @@ namespace {
 
 constexpr int64_t kMaxOtherTargets = 20;
 
-// What is asked for with --at, without doubles; outputs are no probes.
+// Probes among the selectors of --at, without doubles; outputs are no probes.
 std::vector<std::string> ProbesOf(const std::vector<std::string>& at) {
   std::vector<std::string> probes;
   for (const std::string& selector : at) {
@@ -51,7 +51,7 @@ const Decomposed& FindExplained(const Decomposition& decomposition, const std::s
       absl::StrCat("the model has no ", at, "; it has ", Plural(decomposition.outputs.size(), "output")));
 }
 
-// Where a row of elements begins to be too long for a page: the largest of them, by falling value. Else all, in order.
+// Other elements of a row: all in order, or the largest by falling value if a page has no room for all.
 std::vector<int64_t> OthersOf(const at::Tensor& row, int64_t without) {
   std::vector<int64_t> others;
   for (int64_t i = 0; i < row.size(0); ++i) {

@@ -16,7 +16,7 @@
 namespace addend::cli {
 namespace {
 
-// What the file says under a key, "" where it says nothing.
+// The file's metadata under a key; "" if there is none.
 std::string Meta(const LoadedInput& input, const std::string& key) {
   const auto entry = input.metadata.find(key);
   return entry == input.metadata.end() ? "" : entry->second;
@@ -28,7 +28,7 @@ std::string SentenceOf(const LoadedInput& loaded, std::optional<int64_t> row) {
   return Meta(loaded, "text");
 }
 
-// What the ids of each component spell; nothing where there is no vocabulary.
+// Words that the ids of each component spell; empty if there is no vocabulary.
 std::vector<std::string> SpelledBy(const LoadedInput& loaded, const PreparedInput& prepared, int64_t first,
                                    int64_t numc) {
   // Words of several samples would run into each other.
@@ -109,7 +109,7 @@ ExplainedRun DescribeRun(const LoadedRun& run, const std::string& names, const s
     const int64_t numc = NumComponents(loaded.input);
     if (!asked.empty()) own.names.assign(asked.begin() + first, asked.begin() + first + numc);
     own.own_names = ParseJsonList(Meta(loaded, "names"));
-    // Of a table whose components are columns of several numbers.
+    // Components that are columns of several numbers are named by the columns.
     if (static_cast<int64_t>(own.own_names.size()) != numc) own.own_names = ParseJsonList(Meta(loaded, "columns"));
     if (static_cast<int64_t>(own.own_names.size()) != numc) {
       own.own_names = SpelledBy(loaded, prepared.inputs[k], first, numc);

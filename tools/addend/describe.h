@@ -1,5 +1,5 @@
-// What documents say of a run: its files with their hashes, and the names that these files have for components and
-// classes.
+// Description of a run for documents: its files with their hashes, and the names that these files have for components
+// and classes.
 #ifndef ADDEND_TOOLS_ADDEND_DESCRIBE_H_
 #define ADDEND_TOOLS_ADDEND_DESCRIBE_H_
 

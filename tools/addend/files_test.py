@@ -1,5 +1,5 @@
-"""Nothing is lost and nothing misread: descriptors that are closed, outputs that are one file, files that have no end,
-damaged archives, and texts that no terminal should be given."""
+"""Tests that nothing is lost or misread: closed descriptors, outputs that are one file, files without an end, damaged
+archives, and texts that no terminal should be given."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class FilesTest(ProgramTest):
             return file.read()
 
     def refused(self, said, *arguments):
-        """What the program says, in one line that is not long, within a minute."""
+        """Returns the message of the refused program: one line that is not long, within a minute."""
         done = subprocess.run([PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         error = done.stderr.decode("utf-8")
         self.assertEqual(done.returncode, 2, done.stdout.decode() + error)
@@ -212,7 +212,7 @@ class OneFileTest(FilesTest):
                 before = self.content(self.log)
                 code, said = self.shell(line.replace("$LOG", self.log), *self.asked, "--log", self.log)
                 self.assertEqual(code, 2, said)
-                # What is said about it may go there; no record is lost.
+                # Messages about it may be appended; no record is lost.
                 found = self.content(self.log)
                 self.assertEqual(found[: len(before)] if "2>>" in line else found, before)
         before = self.content(self.log)
@@ -238,7 +238,7 @@ class OneFileTest(FilesTest):
 
 
 class EndlessTest(FilesTest):
-    """What has no end, or nobody writes to, is refused at once."""
+    """Tests that files without an end, or that nobody writes to, are refused at once."""
 
     def others(self):
         fifo = self.path("fifo")
@@ -354,7 +354,7 @@ class DamageTest(FilesTest):
         for name in ("program.json", "weights.safetensors"):
             path = os.path.join(folder, name)
             whole = self.content(path)
-            # Where the names of the checksums are hit, nothing else is.
+            # Damage in this header may hit the names of checksums alone, so begin behind it.
             begin = 8 + struct.unpack("<Q", whole[:8])[0] if name == "weights.safetensors" else 0
             for k in range(begin, len(whole), max(1, (len(whole) - begin) // 20)):
                 damaged = bytearray(whole)

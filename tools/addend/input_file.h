@@ -18,7 +18,7 @@ struct FileFormat {
   c10::ScalarType dtype = c10::ScalarType::Float;
 };
 
-// What --mapping, --channels, --mean, --std and --dtype say.
+// Format of the inputs' files by --mapping, --channels, --mean, --std and --dtype.
 FileFormat ReadFormat(const RunArguments& arguments);
 
 // Decodes the content of a .npy or .safetensors file, PNG or JPEG; `path` stands in messages.

@@ -48,7 +48,7 @@ struct LoadedRun {
   bool verify_reference = false;
 
   std::vector<Input> Inputs() const;
-  // By input; empty where none has several.
+  // Baselines by input; empty if no input has several.
   std::vector<SeveralBaselines> Several() const;
   // The arguments' tensors alone, copied: the model may write what it is given.
   std::vector<at::Tensor> Values() const;
@@ -57,7 +57,7 @@ struct LoadedRun {
 // Throws addend::Error for whatever is missing, malformed or contradictory. first: what stands for the files of the
 // inputs, by input; their digests are then not taken. Null: they are read.
 LoadedRun Load(const RunArguments& arguments, const std::vector<TensorFile>* first = nullptr);
-// Where --input says that the inputs are.
+// Places of the inputs that --input names.
 std::vector<TensorPlace> InputPlaces(const RunArguments& arguments);
 // A tensor alone: FILE[#NAME], as an input of such a run and, where it says so, its one row.
 at::Tensor LoadTensor(const std::string& text, const RunArguments& arguments);

@@ -19,7 +19,7 @@
 namespace addend::cli {
 namespace {
 
-// What the contribution of one group owes to another one.
+// Part of one group's contribution that it owes to another group.
 struct Owed {
   size_t by = 0;
   size_t to = 0;

@@ -76,7 +76,7 @@ std::string NotFiniteText(int64_t count, const Terminal& terminal) {
                   terminal);
 }
 
-// What runs said of rows, warnings first; each is told of the first row that it is about.
+// Notes on runs, warnings first, each with the first row that it is about.
 std::string NotesText(const NoteCounts& notes, const Terminal& terminal) {
   std::string text;
   for (const CountedNote& own : notes.list()) {
@@ -105,7 +105,7 @@ std::string Whole(const std::string& path) {
   return (std::filesystem::weakly_canonical(whole.parent_path()) / whole.filename()).string();
 }
 
-// Where tasks write what they say: "rows.slurm" for "rows.json". Not the folder of results, which may be removed to
+// Folder for the output of tasks: "rows.slurm" for "rows.json". Not the folder of results, which may be removed to
 // begin anew: Slurm does not make folders, and a task without one fails.
 std::string SlurmFolder(const std::string& path) {
   return std::filesystem::path(ResultsFolder(Whole(path))).replace_extension(".slurm").string();
@@ -121,7 +121,7 @@ void RequireSlurmPath(const std::string& path) {
   }
 }
 
-// What sbatch runs. Task t computes shards t, t + tasks, ... Paths are absolute, as tasks begin where sbatch was
+// Script for sbatch. Task t computes shards t, t + tasks, ... Paths are absolute, as tasks begin where sbatch was
 // called.
 std::string SlurmScript(const JobPlan& plan, const std::string& path) {
   const std::string quoted = ShellWord(Whole(path));

@@ -156,7 +156,7 @@ class TableRows : public RowSource {
   std::string header_;
 };
 
-// Where every `stride`-th row of a table begins, and where it ends.
+// Places at which every `stride`-th row of a table begins, and its end.
 std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const addend::Progress& progress) {
   uint64_t size = 0;
   const Descriptor file(OpenToRead(path, &size));

@@ -18,7 +18,7 @@ namespace addend::cli {
 // A data set whose plan is being made.
 struct JobData {
   std::unique_ptr<RowSource> source;
-  // By input of the model: its first row [1, *row], as ReadInputFile() would give it of a file with this row alone.
+  // First row [1, *row] by input of the model, as ReadInputFile() would give it of a file with this row alone.
   std::vector<TensorFile> first;
 };
 // Opens what --input names: one .csv file, one folder, or .npy and .safetensors files, one for each input of the model.

@@ -339,8 +339,8 @@ class EnginesTest(JobTest):
             self.assertFalse(os.path.exists(self.path(name)))
 
     def test_pods_of_an_indexed_job(self):
-        """What docs/jobs.md gives to Kubernetes, as its job controller starts it: an index and nothing else; again
-        where a pod fails; two pods of one index where the controller lost sight of the first."""
+        """Runs the command of docs/jobs.md like the job controller of Kubernetes: with an index and nothing else; again
+        if a pod fails; in two pods of one index if the controller lost sight of the first."""
         (manifest,) = page_blocks("docs/jobs.md", "yaml", "completionMode: Indexed")
         command = json.loads(re.search(r"command: (\[.*\])$", manifest, re.MULTILINE).group(1))
         environment = dict(re.findall(r"- \{name: (\w+), value: \"(.*)\"\}$", manifest, re.MULTILINE))

@@ -190,7 +190,7 @@ constexpr int kOptionColumn = 26;
 constexpr char kOutOfMemory[] = "out of memory";
 constexpr int64_t kMostThreads = 4096;
 
-// What a key takes, the default first: "auto | faithful | fast".
+// Values that a key takes, the default first: "auto | faithful | fast".
 std::string Choices(const PolicyKey& key) {
   std::vector<std::string> choices = {key.default_value};
   if (key.type == "whole number" || key.type == "number") choices.push_back("NUMBER");

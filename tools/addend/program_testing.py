@@ -1,4 +1,4 @@
-"""What tests of the program have in common: a folder, models, how the program is started, and how jobs are."""
+"""Base of the program's tests: a folder, models, and how the program and jobs are started."""
 
 import json
 import os

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr auto kBetweenLines = std::chrono::milliseconds(100);
 
-// What the core's stages mean to a user.
+// Describes a stage of the core to a user.
 const char* Describe(const std::string& stage) {
   if (stage == "trace") return "running the model";
   if (stage == "linearize") return "comparing input and baseline";

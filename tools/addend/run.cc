@@ -20,7 +20,7 @@
 namespace addend::cli {
 namespace {
 
-// What to do where the model fails on numbers of another format than its own; empty where that is not the reason.
+// Hint for a model that fails on numbers of another format than its own; empty if that is not the reason.
 std::string DtypeHint(const LoadedRun& run) {
   for (const auto& [name, tensor] : run.model->NamedTensors()) {
     if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) continue;

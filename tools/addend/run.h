@@ -21,10 +21,10 @@ void FindInside(LoadedRun& run);
 void RequireOneBaseline(const LoadedRun& run);
 // Also throws where integers were split that the model uses as numbers, since nothing would be left to explain.
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
-// The same for contributions to chosen numbers. Means where there are several baselines; `spread` is then as of
-// AttributeBaselines().
+// Attributes chosen numbers; throws like Decompose(). With several baselines contributions are means, and
+// `spread` is as of AttributeBaselines().
 BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options);
-// What the contributions of groups owe to each other; `groups` as of AttributeInteractions().
+// Interactions of the contributions of groups; `groups` as of AttributeInteractions().
 Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& groups, AttributeOptions options);
 // The number of bytes that --memory names. Throws InvalidArgument where that is out of range.
 int64_t MemoryOf(uint64_t memory);

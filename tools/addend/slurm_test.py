@@ -86,7 +86,7 @@ class SlurmTest(JobTest):
         self.assertEqual(len(said), shards + 1, said)
         with open(os.path.join(self.path("plan.slurm"), said[-1])) as file:
             self.assertIn(self.merged(), file.read())
-        # Nothing else is left beside it.
+        # No other files are left in the folder.
         self.assertEqual(sorted(os.listdir(self.folder)),
                          ["job.sh", "model.pt", "plan.json", "plan.out", "plan.slurm", "rows.npy"])
         sha256 = self.merged()
@@ -118,7 +118,7 @@ class SlurmTest(JobTest):
         first = self.submit(script)
         cluster.wait("a task runs", cluster.running)
         cluster.wait("a worker runs", kill_a_worker)
-        # The same shards once more, at the same time.
+        # A second job computes the same shards at the same time.
         second = self.submit(script)
         cluster.wait("a task runs", cluster.running)
         for number, task in zip(["KILL", "TERM"], cluster.running()):

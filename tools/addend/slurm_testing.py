@@ -19,7 +19,7 @@ import time
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol", "squeue")
 # Daemons lie where only administrators look.
 PATH = os.pathsep.join([os.environ.get("PATH", "/usr/bin:/bin"), "/usr/local/sbin", "/usr/sbin"])
-# What has to be installed.
+# Programs that have to be installed, but are not.
 MISSING = [name for name in NEEDED if shutil.which(name, path=PATH) is None]
 
 # How long a task, a daemon or the whole queue may take on a busy machine.
@@ -199,7 +199,7 @@ class Cluster:
             raise AssertionError("some of what was started does not end")
 
     def ask(self, *command, **options):
-        """What a program of Slurm says, or None where it fails."""
+        """Runs a program of Slurm and returns its output, or None if it fails."""
         done = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True, **options)
         self.said = done.stderr

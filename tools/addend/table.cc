@@ -377,7 +377,7 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
 std::vector<std::string> NotesBehindHeader(const std::vector<std::string>& notes) {
   std::vector<std::string> behind;
   for (const std::string& note : notes) {
-    // Of the lines of policy and baseline.
+    // The header's lines of policy and baseline have these.
     if (!absl::StartsWith(note, "preset auto") && !absl::StartsWith(note, "no baseline")) behind.push_back(note);
   }
   return behind;

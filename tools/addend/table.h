@@ -12,7 +12,7 @@
 
 namespace addend::cli {
 
-// What was run on what: model, inputs, baselines, policy; one or two short lines each.
+// Header of a run: model, inputs, baselines and policy; one or two short lines each.
 std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal& terminal);
 // Notes but for those whose content the header has.
 std::vector<std::string> NotesBehindHeader(const std::vector<std::string>& notes);

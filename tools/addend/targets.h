@@ -28,7 +28,7 @@ void CheckOneSample(const LoadedRun& run);
 void CheckClasses(const std::string& option, const at::Tensor& value, const std::string& at,
                   const std::vector<std::string>& classes);
 
-// What a reader should know where the explained tensor is made of probabilities although nobody asked for them.
+// Notes on an explained tensor that is made of probabilities although nobody asked for them.
 std::vector<std::string> NotesOn(const at::Tensor& value, const std::string& at, const Contributions& target);
 
 }  // namespace addend::cli

@@ -1,4 +1,4 @@
-// What tests of the program share. They run it as a user does, in a process of its own, and look at what it prints,
+// Base of the program's tests. They run it as a user does, in a process of its own, and look at what it prints,
 // what it writes, and how it fails.
 #ifndef ADDEND_TOOLS_ADDEND_TESTING_H_
 #define ADDEND_TOOLS_ADDEND_TESTING_H_
@@ -23,7 +23,7 @@ inline Arguments operator+(Arguments first, const Arguments& second) {
   return first;
 }
 
-// What a run of the program gave.
+// Outcome of a run of the program.
 struct Result {
   int code = -1;
   std::string out;
@@ -36,7 +36,7 @@ class ProgramTest : public testing::Test {
   ProgramTest();
   ~ProgramTest() override;
 
-  // Where tests put their files.
+  // Path of a file in the test's folder.
   std::string Path(const std::string& name) const;
   // Writes the tensor there, under the name "input".
   std::string Save(const std::string& name, const at::Tensor& tensor) const;

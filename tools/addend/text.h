@@ -12,7 +12,7 @@ struct Terminal {
   bool utf8 = false;  // the locale says that UTF-8 can be shown
 };
 
-// Where standard output goes: the terminal's width within 60 to 100 columns, 80 where it is none.
+// Properties of standard output: the terminal's width within 60 to 100 columns, 80 if it is no terminal.
 Terminal StdoutTerminal();
 
 // One line that is safe to print: control characters become spaces, bytes that are no UTF-8 become '?', and marks that

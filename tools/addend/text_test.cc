@@ -66,7 +66,7 @@ TEST(TextTest, NumbersOfOneColumnShareTheirDecimals) {
   EXPECT_EQ(format(-12), "-12.00");
   EXPECT_EQ(format.Signed(1.21636), "+1.22");
   EXPECT_EQ(format.Signed(-0.4507), "-0.45");
-  // What rounds to zero has no sign.
+  // Numbers that round to zero have no sign.
   EXPECT_EQ(format(-0.001), "0.00");
   EXPECT_EQ(format.Signed(0.001), "0.00");
   EXPECT_EQ(format(std::nan("")), "nan");

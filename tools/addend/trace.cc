@@ -1,4 +1,4 @@
-// What a model did for one input: its operators under their source lines, its graph, and the program that can be kept.
+// The command trace: a run's operators under their source lines, its graph, and the program that can be kept.
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ std::vector<std::string> Several(Model& model, const std::vector<at::Tensor>& va
   }
 }
 
-// What a reader of the trace has to know beside it; each a line that begins with "# ".
+// Facts that a reader of the trace has to know beside it; each a line that begins with "# ".
 std::string Summary(const RecordedProgram& program, const std::vector<std::string>& several) {
   std::string out = absl::StrCat("# ", Plural(program.calls.size(), "operator"), " recorded\n");
   for (const RecordedGuard& guard : program.guards) {
@@ -148,7 +148,7 @@ int RunRequire(const TraceArguments& arguments, const LoadedRun& run, const Mode
   return fails ? kDoesNotAddUp : kSuccess;
 }
 
-// What is kept of a recording.
+// Writes the files that are to be kept of a recording.
 void Keep(const TraceArguments& arguments, const RecordedProgram& program) {
   if (!arguments.save.empty()) SaveProgram(program, arguments.save);
   if (!arguments.export_to.empty()) ExportTorchScript(program, arguments.export_to);

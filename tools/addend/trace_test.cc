@@ -30,7 +30,7 @@ TEST_F(TraceTest, ShowsOperatorsUnderSourceLines) {
   EXPECT_THAT(result.out, HasSubstr("# conv2d(f32[1, 1, "));
   EXPECT_THAT(result.out, HasSubstr(" operators recorded\n"));
   EXPECT_THAT(result.out, Not(HasSubstr("\x1b[")));
-  // Where a module's name means several tensors, it says how to name one.
+  // A module's name that means several tensors is told with the names of each.
   EXPECT_THAT(result.out, HasSubstr("\n# dropout gives several tensors; name one: dropout@0 (aten::dropout (op #10"));
   EXPECT_THAT(result.out, HasSubstr("), dropout@1 (aten::dropout"));
   const Result once = Run({"trace", ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer")});
@@ -110,7 +110,7 @@ TEST_F(TraceTest, ExportsForPlainLibTorch) {
   const Result exported = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path});
   ASSERT_EQ(exported.code, 0) << exported.err;
   EXPECT_THAT(exported.out, testing::EndsWith("\nWritten: " + path + "\n"));
-  // What other programs read holds nothing else.
+  // Output for other programs holds no such line.
   const Result data = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path, "--json"});
   EXPECT_TRUE(Json::accept(data.out)) << data.out;
   const Result dot =
