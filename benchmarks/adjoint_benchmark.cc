@@ -1,4 +1,4 @@
-// What contributions to one number cost, everything included: running and recording the model, the references, the
+// Cost of contributions to one number, everything included: running and recording the model, the references, the
 // coefficients and the sweep back; also with the references of a fixed baseline kept. Each round is one plain run and
 // one attribution; medians are compared.
 #include <benchmark/benchmark.h>

@@ -1,4 +1,4 @@
-// What attention costs as one operator: its map from rows to rows, transposed and forward, over a plain run of the
+// Cost of attention as one operator: its map from rows to rows, transposed and forward, over a plain run of the
 // operator; and a whole attribution through it, with the rule and with the rewrite that the rule stands in for.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
@@ -72,7 +72,7 @@ addend::RuleCall CallOf(const std::vector<Tensor>& tensors, double reach, bool c
   return call;
 }
 
-// The same, written out.
+// Attention written out in other operators.
 Tensor AttendByHand(const Tensor& query, const Tensor& key, const Tensor& value, bool causal) {
   Tensor scores = at::matmul(query, key.transpose(-2, -1)) / std::sqrt(static_cast<double>(kWidth));
   if (causal) {
@@ -97,7 +97,7 @@ void Measure(benchmark::State& state, int64_t length, bool causal, double reach)
   addend::Rows moves;
   for (int k = 0; k < 3; ++k) moves.push_back(call.Move(k).unsqueeze(0));
 
-  // The same through the whole library, to one number of one position in the middle.
+  // A run through the whole library explains one number of one position in the middle.
   const auto model = addend::FromFunction(
       [causal](const std::vector<Tensor>& in) { return Attend(in[0], in[1], in[2], causal).sum({2}); });
   std::vector<addend::Input> inputs;

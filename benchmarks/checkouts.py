@@ -50,7 +50,7 @@ def lxt(folder):
 
 
 def version(folder):
-    """What a checkout says about itself; None without one."""
+    """The version that a checkout's files tell, else the name of its folder; None without a checkout."""
     if folder is None:
         return None
     for file in [*sorted(folder.glob("*/__init__.py")), folder / "pyproject.toml", folder / "setup.py"]:
@@ -69,7 +69,7 @@ def _stand_in(names):
 
 
 def _annotations():
-    """What stands for jaxtyping, whose types only annotate: Float[Tensor, "shape"] is Tensor."""
+    """Returns a stand-in for jaxtyping, whose types only annotate: Float[Tensor, "shape"] is Tensor."""
     module = types.ModuleType("jaxtyping")
     for name in ("Float", "Float32", "Int", "Int64", "Num"):
         own = type(name, (), {"__class_getitem__": classmethod(lambda cls, item: item[0])})

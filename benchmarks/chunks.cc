@@ -1,4 +1,4 @@
-// What components that move in chunks cost, and what they take: an encoder of 128 tokens, or of 32.
+// Time and memory of components that move in chunks: an encoder of 128 tokens, or of 32.
 //   chunks            time in chunks of 32, 16, 8 and 4 of 32 components, over one sweep
 //   chunks MIB [N]    peak memory of one decomposition of N (4096) components within MIB mebibytes; 0: any amount
 #include <ATen/ops/arange.h>

@@ -1,4 +1,4 @@
-// What operators cost that are called by name, one by one: on plain tensors and on compositions of four elements,
+// Cost of operators that are called by name, one by one: on plain tensors and on compositions of four elements,
 // beside the same operator called through LibTorch's dispatcher.
 #include "core/eager/eager.h"
 

@@ -1,5 +1,5 @@
-// What a decomposition costs, on a Transformer encoder stack: width 256, 4 layers, 4 heads, feed-forward 1024, 32
-// tokens, one component for each token. All figures come from one process; the ratios are what counts.
+// Cost of a decomposition on a Transformer encoder stack: width 256, 4 layers, 4 heads, feed-forward 1024, 32 tokens,
+// one component for each token. All figures come from one process; the ratios are what counts.
 #include <benchmark/benchmark.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -173,7 +173,7 @@ void BM_InterceptionAndRecording(benchmark::State& state) {
   MeasureOperator(state, [] { return std::make_unique<WriteDown>(); });
 }
 
-// The same inside the TorchScript interpreter, where each call's source position is looked up as well.
+// Measures recording inside the TorchScript interpreter, where each call's source position is looked up as well.
 void BM_RecordingOfTorchScript(benchmark::State& state) {
   c10::AutoGradMode no_grad(false);
   constexpr int kCalls = 2000;

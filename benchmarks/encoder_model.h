@@ -19,7 +19,7 @@ struct Encoder : torch::nn::Module {
   torch::nn::TransformerEncoder stack = nullptr;
 };
 
-// The same with a classifier of ten classes behind the mean over the tokens; [batch, 10].
+// An Encoder with a classifier of ten classes behind the mean over the tokens; [batch, 10].
 struct Classifier : torch::nn::Module {
   Classifier() {
     encoder = register_module("encoder", std::make_shared<Encoder>());

@@ -1,4 +1,4 @@
-// What an attribution of a language model takes beside the model, and what it costs, within limits of memory. The model
+// Memory and time that an attribution of a language model takes beside the model, within limits of memory. The model
 // has the shape of a Llama and random weights: only its size matters here.
 //   language_model [--layers=N] [--width=N] [--heads=N] [--kv=N] [--inner=N] [--tokens=N] [--limit=MB]... [--eager]
 //                  [--continuation=N] [--bfloat16] [--float32]
@@ -167,7 +167,7 @@ class Model {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Of /proc/self/status, in megabytes.
+// A number of /proc/self/status, in megabytes.
 double Status(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -186,7 +186,7 @@ bool Read(const std::string& argument, const std::string& name, int64_t* value) 
   return true;
 }
 
-// What is explained: the largest logit, or the log-probabilities of a continuation in one of three ways.
+// Targets to explain: the largest logit, or the log-probabilities of a continuation in one of three ways.
 std::vector<std::pair<std::string, std::vector<addend::Target>>> Questions(const at::Tensor& ids,
                                                                            int64_t continuation) {
   if (continuation == 0) return {{"largest logit", {addend::Target()}}};

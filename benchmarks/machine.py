@@ -15,7 +15,7 @@ _VARIABLES = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "M
 
 
 def facts():
-    """What goes into every file of results."""
+    """Facts about the machine and the code, for every file of results."""
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "addend": addend.__version__,
@@ -59,7 +59,7 @@ def _system():
 
 
 def _commit():
-    """Of the sources beside this file; with a "+" where they differ from it, None outside of a checkout."""
+    """The commit of the sources beside this file, with a "+" if they differ from it; None outside of a checkout."""
     folder = Path(__file__).resolve().parent
     try:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""What a call through the Python binding costs, and whether tensors are copied on the way."""
+"""Measures the cost of a call through the Python binding, and whether tensors are copied on the way."""
 
 import timeit
 
@@ -10,7 +10,7 @@ from addend import _native
 
 
 def nanoseconds(function, count=200_000):
-    """Of one call: the best of five rounds."""
+    """Nanoseconds of one call: the best of five rounds."""
     return min(timeit.repeat(function, number=count, repeat=5)) / count * 1e9
 
 

@@ -1,4 +1,4 @@
-// What recording a program costs for each operator, over the plain run, and what loading a program costs. Operators on
+// Cost of recording a program for each operator, over the plain run, and cost of loading a program. Operators on
 // tensors of few elements, whose own work is next to nothing; a recording is everything from the first declaration to
 // the finished program.
 #include <benchmark/benchmark.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kCalls = 10000;
 
-// By the clock, and of this thread's processor: what runs beside it costs less of the latter.
+// Seconds by the clock and of this thread's processor: other work on the machine costs less of the latter.
 struct Times {
   double clock = 0;
   double processor = 0;
@@ -68,7 +68,7 @@ at::Tensor ViewsAndWrites(const at::Tensor& x) {
   return y;
 }
 
-// The same additions inside the TorchScript interpreter, where source lines and modules are looked up.
+// A chain of additions inside the TorchScript interpreter, where source lines and modules are looked up.
 class Script : public addend::Model {
  public:
   Script()

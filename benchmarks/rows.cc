@@ -1,4 +1,4 @@
-// What reasons for the rows of a table cost: contributions of every column to one number of each row, or to ten, for
+// Cost of reasons for the rows of a table: contributions of every column to one number of each row, or to ten, for
 // models from a file and batches of several sizes, everything included. Each round is one plain run, one run of
 // autograd's forward and backward, and one attribution; medians are compared.
 #include <benchmark/benchmark.h>
@@ -98,7 +98,7 @@ def forward(self, x):
           /*images=*/true};
 }
 
-// As DeepFM: ids of eight categories and thirteen numbers; pairs of embeddings, and a network on all of them.
+// A DeepFM: ids of eight categories and thirteen numbers; pairs of embeddings, and a network on all of them.
 Setting DeepFm() {
   const std::string code = R"(
 def forward(self, ids, numbers):
@@ -126,7 +126,7 @@ def forward(self, ids, numbers):
           {{1}, {1}}};
 }
 
-// What is asked: how many targets a row has, and whose the baseline is.
+// Request of a measurement: targets of each row, whose the baseline is, and how references and plans are used.
 struct Asked {
   int64_t targets = 1;
   bool own_baselines = false;

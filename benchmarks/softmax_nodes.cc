@@ -34,7 +34,7 @@ struct Row {
   size_t nodes = 0;
 };
 
-// What the scores of every row of a softmax move, half their range, and the nodes that it takes in the dtype.
+// Measures each row of a softmax: half the range by which its scores move, and the nodes that it takes in the dtype.
 void Measure(const RuleCall& call, std::vector<Row>* rows) {
   const addend::RuleOperand& scores = call.operands[0];
   const Tensor stays = scores.value.eq(scores.reference);  // masked: infinite in both
@@ -75,7 +75,7 @@ double MedianSeconds(const std::function<void()>& work) {
   return seconds[4];
 }
 
-// Of sorted numbers, the one that a share of them does not exceed.
+// The smallest of sorted numbers that a share of them does not exceed.
 template <typename T>
 T Quantile(const std::vector<T>& sorted, double share) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(share * static_cast<double>(sorted.size())))];

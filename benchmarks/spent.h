@@ -7,7 +7,7 @@
 #include <ctime>
 #include <vector>
 
-// By the clock and by the processor, in seconds: the latter is what a machine that others use can tell.
+// Seconds by the clock and by the processor; the latter are reliable also on a machine that others use.
 struct Spent {
   std::vector<double> clock;
   std::vector<double> processor;

@@ -1,4 +1,4 @@
-// What it costs to cross the border from C#: nanoseconds per call, bytes copied per tensor passed.
+// Cost of crossing the border from C#: nanoseconds per call, bytes copied per tensor passed.
 //   bazel run //benchmarks/csharp:calls
 //   bazel run //benchmarks/csharp:calls -- planned FOLDER [ROWS]: what one row of a plan costs in a long run, with
 //   model.pt and heldout.safetensors of that folder

@@ -41,7 +41,7 @@ def add_outputs(parser):
 
 
 def make_methods(subject, captum=None, policies=methods.POLICIES):
-    """By name, in the order of tables."""
+    """The methods by name, in the order of tables."""
     made = {name: methods.Addend(subject, policy) for name, policy in policies.items()}
     made[COMPARED_WITH] = methods.IntegratedGradients(subject)
     made["occlusion"] = methods.Occlusion(subject)
@@ -95,7 +95,7 @@ def measure(subject, captum):
 
 
 def curve(subject, predicted, contributions, baselines):
-    """What the rankings by contributions are worth, where removed units become what they are in the baselines."""
+    """AOPC of the rankings by contributions; removed units become what they are in the baselines."""
     return metrics.aopc(
         [scores(subject, row, int(predicted[row]), values, baselines) for row, values in enumerate(contributions)]
     )
@@ -199,7 +199,7 @@ def publish(arguments, results, table):
 
 
 def write(path, results):
-    """What there is so far, since a run takes minutes; six digits of each number, and null for what is none."""
+    """Writes the results so far, since a run takes minutes; six digits of each number, and null for NaN or infinity."""
     if path:
         rounded = json.loads(
             json.dumps(results), parse_float=lambda text: float("%.6g" % float(text)), parse_constant=lambda _: None

@@ -65,7 +65,7 @@ def parse_arguments():
 
 
 def measure_network(name, depth, dtype):
-    """By policy, conditioning and leftover."""
+    """Conditioning and leftover of a network, by policy."""
     torch.manual_seed(SEED)
     network = NETWORKS[name](depth).to(dtype)
     for parameter in network.parameters():

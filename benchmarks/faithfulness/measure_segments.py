@@ -32,7 +32,7 @@ def parse_arguments():
 
 
 def measure_network(task, seed, samples, folder):
-    """By method, what contributions found, and how the network goes along the line."""
+    """Findings of the contributions, by method, and how the network goes along the line."""
     network, _ = truths.load_or_train(task, seed, folder)
     drawn = task.draw(samples, torch.Generator().manual_seed(truths.HELD_OUT + seed))
     subject = measure_truths.subject_of(task, network, drawn, task.starts[0])

@@ -29,7 +29,7 @@ def parse_arguments():
 
 
 def make_methods(subject):
-    """By name, in the order of tables."""
+    """The methods by name, in the order of tables."""
     made = measure.make_methods(subject, policies={**methods.POLICIES, **methods.IN_SEGMENTS})
     made["sampled Shapley"] = methods.SampledShapley(subject, measure.SEED)
     if methods.softmaxes(subject.model):
@@ -66,7 +66,7 @@ def subject_of(task, network, drawn, start):
 
 
 def measure_start(subject, drawn):
-    """By method, from one baseline."""
+    """The results of one baseline, by method."""
     with torch.no_grad():
         moves = subject.model(subject.inputs) - subject.model(subject.baselines)
     targets = drawn.classes.tolist()
@@ -117,7 +117,7 @@ def table(results):
 
 
 def entries(networks, start, method):
-    """What one method found from one baseline, by network."""
+    """The findings of one method from one baseline, by network."""
     parts = [part for network in networks for part in network["starts"] if part["start"] == start]
     return [part["methods"][method] for part in parts]
 

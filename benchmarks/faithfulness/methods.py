@@ -50,8 +50,8 @@ class IntegratedGradients:
 
 
 class IntegratedGradientsOfContent(IntegratedGradients):
-    """The same while every layer takes the attention weights of the whole sample, all along the line: only what
-    attention lets through moves."""
+    """Integrated gradients while every layer takes the attention weights of the whole sample, all along the line: only
+    what attention lets through moves."""
 
     def __call__(self, sample, target):
         network = self._subject.model
@@ -74,7 +74,7 @@ class InputXGradient:
 
 
 class Occlusion:
-    """What the output loses with one unit removed."""
+    """The loss of output with one unit removed."""
 
     def __init__(self, subject):
         self._subject = subject
@@ -178,7 +178,7 @@ def centred(outputs, target):
 
 
 def _line(subject, sample):
-    """Where the line to the sample begins, and its direction, both embedded, [1, ...]."""
+    """The start of the line to the sample, and its direction, both embedded, [1, ...]."""
     baseline = subject.embed(subject.baselines[sample : sample + 1])
     return baseline, subject.embed(subject.inputs[sample : sample + 1]) - baseline
 

@@ -11,7 +11,7 @@ import numpy
 
 # The roles of units where causes are known; see `truths`.
 CANNOT_MATTER, CAUSE, POINTER, QUESTION, FRAME = range(5)
-# What `found` gives.
+# Names of the numbers that `found` gives.
 FOUND = ("cause_first", "cause_or_pointer_first", "needed_first", "on_causes", "on_what_cannot_matter", "largest_of_these")
 FRACTIONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 
@@ -37,7 +37,7 @@ def kept_units(contributions):
 
 
 def area(values):
-    """Of a curve over FRACTIONS, by trapezoids; the last dimension is the curve's."""
+    """The area under a curve over FRACTIONS, by trapezoids; the last dimension is the curve's."""
     values = numpy.asarray(values, float)
     widths = numpy.diff(FRACTIONS)
     return ((values[..., 1:] + values[..., :-1]) / 2 * widths).sum(-1)
@@ -85,7 +85,8 @@ def interval(values):
 
 
 def leftover(contributions, gaps):
-    """What contributions fail to explain: the mean of |gap - sum| over the mean of |gap|, for one array each sample."""
+    """Share that contributions fail to explain: the mean of |gap - sum| over the mean of |gap|, one array each
+    sample."""
     return float(_missing(contributions, gaps).mean() / numpy.abs(gaps).mean())
 
 

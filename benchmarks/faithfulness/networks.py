@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 class Tokens(nn.Module):
-    """What networks of tokens share."""
+    """Base of networks of tokens."""
 
     def __init__(self, task, width):
         super().__init__()

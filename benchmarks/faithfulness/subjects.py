@@ -48,7 +48,7 @@ class Subject:
         return addend.Input(self.inputs[row], labels=self.labels[row], baseline=self.baselines[row])
 
     def embed(self, inputs):
-        """What gradients are taken of, [samples, ...] or with dimensions behind the input's."""
+        """Tensors for which gradients are taken, [samples, ...] or with dimensions behind the input's."""
         return inputs
 
     def run_embedded(self, embedded):

@@ -42,7 +42,7 @@ def known(results, key):
 
 
 def segments(results):
-    """What pieces of the line do, beside integrated gradients."""
+    """Tables of the effect of pieces of the line, beside integrated gradients."""
     columns = ["%s, %d" % (shared, count) for shared in ("content first", "by half") for count in _SEGMENTS]
     columns += ["integrated gradients", "integrated gradients, attention held"]
     yield from head("", columns)

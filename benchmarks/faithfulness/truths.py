@@ -57,7 +57,7 @@ def roles_of(shape, **places):
 
 
 class Task:
-    """What tasks share. `network` is one of `networks`."""
+    """Base of tasks. `network` is one of `networks`."""
 
     halving = math.inf  # after how many steps of training the rate is half of what it was
 
@@ -67,7 +67,7 @@ class Task:
 
 
 class Sequences(Task):
-    """What tasks of tokens share: `tokens` ids, of which 0 is the mask token, in `units` places."""
+    """Base of tasks of tokens: `tokens` ids, of which 0 is the mask token, in `units` places."""
 
     units, mask = 17, 0
     starts = ("mask token", "zero embeddings")  # the natural one first
@@ -341,7 +341,7 @@ def _right(network, inputs, classes):
 
 
 def load_or_train(task, seed, folder):
-    """What `train` gives; from a folder, where it was kept there, to which it is added else. None: no folder."""
+    """The result of `train`, read from a folder if it was kept there, else added to it. None: no folder."""
     path = folder / ("%s_%d.pt" % (task.name.replace(", ", "_").replace(" ", "_"), seed)) if folder else None
     if path and path.exists():
         kept = torch.load(path)

@@ -5,7 +5,7 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.util.Arrays;
 
-/** What crossing from Java into the library costs: time per call, bytes copied per tensor. */
+/** Cost of crossing from Java into the library: time per call, bytes copied per tensor. */
 public final class BindingCost {
   private static final int ROUNDS = 15;
   private static final int CALLS = 200_000;

@@ -9,7 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 
-/** What one row of a plan costs in a long run: median, 99th percentile, and the growth of memory. */
+/** Cost of one row of a plan in a long run: median, 99th percentile, and the growth of memory. */
 public final class PlannedRows {
   private static final Path MODEL = Path.of("docs/examples/models/breast_cancer");
 

@@ -1,4 +1,4 @@
-"""What Dask costs as the engine of a job, on this machine.
+"""Cost of Dask as the engine of a job, on this machine.
 
 usage: dask_engine.py ADDEND PACKAGE overhead|sleeping|caller [--rows N] [--shards N] [--workers N] [--json FILE]
 

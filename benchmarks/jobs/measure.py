@@ -1,4 +1,4 @@
-"""What a job costs from one end to the other: rows of 32 features through an MLP, contributions and reasons of each.
+"""Cost of a job from one end to the other: rows of 32 features through an MLP, contributions and reasons of each.
 
 usage: measure.py ADDEND [--rows N] [--shards N] [--slurm] [--folder FOLDER] [--json FILE]
 
@@ -81,7 +81,7 @@ def run_under_slurm(addend, folder, plan, more):
 
 
 def plain_rows_per_second(model, path):
-    """Of the model alone, in the batches of the job."""
+    """Rows that the model alone computes in a second of the processor, in the batches of the job."""
     rows = torch.from_numpy(numpy.load(path, mmap_mode="r")[:25600].copy())
     torch.set_num_threads(1)
     with torch.no_grad():
@@ -129,7 +129,7 @@ def main():
         result["run_seconds_" + engine] = seconds
         own = receipts(folder)
         if engine == "slurm":
-            # Of two workers that are busy all the time, when they compute nothing that receipts know of.
+            # The time in which two workers, always busy, compute nothing that receipts tell of.
             work = sum(one["run"]["seconds"] for one in own)
             result["slurm_overhead_per_shard"] = (2 * seconds - work) / made["shards"]
         if engine == "1":

@@ -291,11 +291,11 @@ class Job:
     # Random numbers.
 
     def _random(self, *whom):
-        # The same numbers with every version of NumPy, which its newer generators do not promise.
+        # RandomState gives equal numbers with every version of NumPy, which newer generators do not promise.
         return numpy.random.RandomState([self.seed, *whom])
 
     def _relative_times(self):
-        """Of each shard, a mean of as many measured shards as fit into it."""
+        """The relative time of each shard: a mean of as many measured shards as fit into it."""
         spread = numpy.asarray(self.p.spread, dtype=float)
         spread = spread / spread.mean()
         fit = max(1, round(self.shard_rows / self.p.spread_rows))
@@ -360,7 +360,7 @@ class Job:
         self._give(worker)
 
     def _release(self, worker):
-        """What a dead worker held goes back to the front."""
+        """Puts the shards that a dead worker held back to the front."""
         for shard in reversed(worker.shards):
             self.waiting.pop(shard, None)
             self._end_attempt(shard)
@@ -532,7 +532,7 @@ class Job:
         self.computed += self._share(worker) * self.sizes[shard]
 
     def _share(self, worker):
-        """Of the shard that it holds, computed so far."""
+        """The computed share of the shard that a worker holds."""
         _, begin, seconds = worker.holds
         return min(1.0, (self.clock.now - begin) / seconds) if seconds else 1.0
 
@@ -616,7 +616,7 @@ class Job:
         self.clock.at(self.clock.now + self.p.restart_seconds, again)
 
     def result(self):
-        """What is told of it."""
+        """The figures of the job that are told."""
         p, makespan = self.p, self.finish
         plan = p.plan_row_seconds * p.rows
         merge = p.merge_row_seconds * p.rows + p.merge_shard_seconds * self.count
@@ -643,7 +643,7 @@ class Job:
         }
 
 
-# What is told.
+# Figures that are told.
 
 def limits(parameters, shard_seconds):
     """Workers that one scheduler and one storage feed, by division; what the end of a job takes. No simulation."""
@@ -742,7 +742,7 @@ def simulate(parameters, runs, seed, slower, tell):
     return result
 
 
-# What is measured.
+# Parameters that are measured.
 
 def read_receipts(folders):
     """Parameters as receipts tell them, and from where."""

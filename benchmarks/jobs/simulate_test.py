@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import simulate
 
-# Nothing takes time but computation.
+# Parameters with which only computation takes time.
 FREE = {
     "start_seconds": 0.0, "shard_seconds": 0.0, "event_seconds": 0.0, "message_seconds": 0.0, "storage_latency": 0.0,
     "storage_operations": math.inf, "storage_bandwidth": math.inf, "client_bandwidth": math.inf, "name_seconds": 0.0,
@@ -63,7 +63,7 @@ class Laws(unittest.TestCase):
             result = job.result()
             self.assertGreaterEqual(result["again"], 0)
             self.assertLessEqual(result["efficiency"], 1)
-            # What attempts committed twice was computed twice.
+            # Rows that attempts committed twice were computed twice.
             twice = sum((own - 1) * job.sizes[shard] for shard, own in job.commits.items())
             self.assertGreaterEqual(job.computed, job.p.rows + twice - 1e-6)
             commits.update(job.commits.values())

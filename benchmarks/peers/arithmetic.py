@@ -1,4 +1,4 @@
-"""What becomes of measured numbers."""
+"""Arithmetic on measured numbers."""
 
 import math
 import statistics
@@ -24,13 +24,13 @@ def rounds(seconds, budget, most):
 
 
 def completeness_error(contributions, aim):
-    """What numbers fail to add up to, relative to what they should."""
+    """The difference between a sum and what it should be, relative to the latter."""
     return abs(math.fsum(contributions) - aim) / abs(aim)
 
 
 def sum_error(sums, aims):
-    """What several sums miss together, relative to what they should be together, signs left out: one of them may be
-    almost zero."""
+    """The differences between several sums and what they should be, relative to the latter, both added up without
+    signs: one of them may be almost zero."""
     missed = math.fsum(abs(sum_ - aim) for sum_, aim in zip(sums, aims, strict=True))
     return missed / math.fsum(map(abs, aims))
 
@@ -46,7 +46,7 @@ def recovery_error(recovery, output):
 
 
 def one_line(text):
-    """What an exception says, in one line, without the pages that some append."""
+    """The message of an exception, in one line, without the pages that some append."""
     lines = [line.strip() for line in str(text).splitlines() if line.strip()]
     line = lines[0] if lines else "no reason given"
     return line if len(line) <= 160 else line[:157] + "..."

@@ -22,7 +22,7 @@ def draw(numc, most):
         sizes = sorted({size, numc - size})
         count = sum(math.comb(numc, one) for one in sizes)
         weight = sum(weights[one] for one in sizes)
-        # As many as chance would give them, or more.
+        # All sets of these sizes are taken, unless chance would draw fewer of them.
         if count > (most - sum(map(len, own))) * weight / missing * (1 + 1e-8):
             break
         chosen += [_all_of_size(numc, one) for one in sizes]

@@ -16,7 +16,7 @@ def products(x):
 
 
 def exact_shapley(function, x, baseline):
-    """By its definition: what a feature adds, over all sets of the others."""
+    """Shapley values by definition: what a feature adds, over all sets of the others."""
     numc = len(x)
     values = []
     for one in range(numc):

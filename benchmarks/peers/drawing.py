@@ -1,4 +1,4 @@
-"""What pages of plots have in common: their style, scales, numbers as text. A page needs nothing beside itself."""
+"""Style, scales and texts of numbers for pages of plots. A page needs nothing beside itself."""
 
 import html
 import math

@@ -20,7 +20,7 @@ SHAPE = {
     "num_hidden_layers": 4,
     "num_attention_heads": 8,
     "num_key_value_heads": 8,
-    # Of weights: attention and gates are far from uniform, which they are with the 0.02 that training begins with.
+    # Standard deviation of weights: with the 0.02 that training begins with, attention and gates are near uniform.
     "initializer_range": 0.0625,
 }
 SPECIAL = ("<none>", "<begin>", "<end>")
@@ -31,11 +31,11 @@ IG_STEPS = 50
 # memory and are not faster on a CPU.
 BATCH_TOKENS = 8192
 
-# What the second Addend may take beside the model, and how many tokens it explains in one sweep.
+# Limits of the second Addend: memory beside the model, and tokens that it explains in one sweep.
 MEMORY_MB = 50
 ROWS_PER_RUN = 8
 
-# What is asked: a number for each generated token, or one for all of them.
+# Questions: a number for each generated token, or one for all of them.
 EACH, TOGETHER = "each", "together"
 
 
@@ -89,7 +89,7 @@ class Text:
         return self.ids.shape[1] - self.first
 
     def logits(self, ids=None, embedded=None):
-        """Of the positions that the generated tokens were taken from: [batch, generated, vocabulary]."""
+        """Logits at the positions that the generated tokens were taken from: [batch, generated, vocabulary]."""
         found = self.model(
             input_ids=ids, inputs_embeds=embedded, use_cache=False, logits_to_keep=self.generated + 1
         ).logits
@@ -173,7 +173,7 @@ def addend_lm(**options):
             )
 
         def answer(found):
-            # What it says about the model beside what plain runs say.
+            # Largest difference between the reported values and those of plain runs.
             rows = text.values if question == EACH else text.values.sum()[None]
             said = max(abs(float(one) - float(own)) for one, own in zip(found.values, rows))
             return Answer(

@@ -19,7 +19,7 @@ import processes  # noqa: E402
 from processes import patience, say, spent  # noqa: E402
 
 MOST_ROUNDS = 25
-# What takes longer than this share of a network's time for rounds has run once, and that has to do.
+# Share of a network's time for rounds; a method that takes longer is run only once.
 SLOW = 0.1
 
 

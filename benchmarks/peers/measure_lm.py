@@ -86,7 +86,7 @@ def write(arguments, results):
 
 
 def measure(arguments, question, name):
-    """What a method took for each length, by "prompt+generated"."""
+    """The results of a method for each length, by "prompt+generated"."""
     lengths = [
         (prompt, generated) for prompt in sorted(arguments.prompts) for generated in sorted(arguments.generated)
         if question == "each" or generated > 1  # of one token both ask the same
@@ -107,7 +107,7 @@ def key_of(length):
 
 
 def find(job, arguments):
-    """What a method takes for each length; nothing is tried that is longer than what took too long."""
+    """The results of a method for each length; no length is tried that is longer than one which took too long."""
     import lm_methods  # noqa: F401  # once, for all processes that are copied of this one
 
     found = {}

@@ -1,4 +1,4 @@
-"""What is measured: Addend and its peers, each a function from a setting to the contributions of its components.
+"""Methods that are measured: Addend and its peers, each a function from a setting to contributions of components.
 
 A maker takes a setting and the checkouts, and returns a Method; or None where the method has no meaning. It may raise
 anything: what a peer says is the reason that is reported. Networks are copied first, since some peers leave hooks in them.
@@ -74,7 +74,7 @@ def plain(setting, checkouts):
 
 
 def plain_batch(setting, checkouts):
-    """What a method takes at least that runs the network once for each component and once for the baseline."""
+    """The least work of a method that runs the network once for each component and once for the baseline."""
     batch = setting.input.repeat_interleave(setting.numc + 1, 0)
     return _without_gradients(lambda: setting.network(batch))
 
@@ -153,7 +153,7 @@ def pydec(setting, checkouts):
 
 
 def pydec_frozen_attention(setting, checkouts):
-    """As the examples of PyDec change Transformers by hand: attention weights are constants. None without attention."""
+    """PyDec with constant attention weights, as its examples change Transformers by hand. None without attention."""
     network = copy.deepcopy(setting.network)
     attentions = [module for module in network.modules() if hasattr(module, "weights")]
     if not attentions:
@@ -213,7 +213,7 @@ def feature_ablation(setting, checkouts):
 
 
 def kernel_shap(setting, checkouts):
-    """What SHAP's KernelExplainer does: each row has coalitions of its own, which the network runs in batches."""
+    """The method of SHAP's KernelExplainer: each row has coalitions of its own, which the network runs in batches."""
     network = copy.deepcopy(setting.network)
     at_once = max(1, COALITION_ELEMENTS // setting.baseline.numel())
 

@@ -38,7 +38,7 @@ class Setting:
         self.gaps = self.of_targets(differences).tolist()
 
     def of_targets(self, outputs):
-        """Of [..., rows, outputs] the numbers of each row's target, [..., rows]."""
+        """The numbers of each row's target, [..., rows], from [..., rows, outputs]."""
         return outputs[..., torch.arange(len(self.targets)), self.targets]
 
 

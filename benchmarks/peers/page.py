@@ -102,7 +102,7 @@ def _plots(entries, key):
 
 
 def _table(network, key):
-    """What a row costs, and what is wrong with its sum, one line for each method."""
+    """A table of the cost of a row and the error of its sum, one line for each method."""
     rows = network["rows"]
     plain = network["methods"]["plain run"][key]["median"]
     lines = ["<tr><th>method<th>rows a second<th>runs a row<th>time in plain runs<th>error, median<th>error, worst"]

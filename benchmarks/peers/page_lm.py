@@ -96,7 +96,7 @@ def _generated(count):
 
 
 def _cells(entries, prompts, count):
-    """Of each method what it took, by the length of the prompt."""
+    """The entries of each method, by the length of the prompt."""
     found = {}
     for name, lengths in entries.items():
         own = {prompt: lengths["%d+%d" % (prompt, count)] for prompt in prompts if "%d+%d" % (prompt, count) in lengths}
@@ -163,7 +163,7 @@ def spread(heights, distance, top, bottom):
 
 
 def _places(prompts):
-    """Of lengths from left to right, as far apart as they are in proportion."""
+    """The positions of lengths from left to right, as far apart as they are in proportion."""
     low, high = math.log(min(prompts)), math.log(max(prompts))
     span = (high - low) or 1.0
     return {prompt: _LEFT + 12 + (_PLOT - 24) * (math.log(prompt) - low) / span for prompt in prompts}

@@ -40,8 +40,8 @@ def patience(limit):
 
 
 def ask(program, job, arguments, folders, seconds):
-    """What a program finds out about a job in a process of its own; a reason where it cannot, "too_slow" where that is
-    the limit of time.
+    """The findings of a program about a job in a process of its own; a reason if it fails, "too_slow" if that is the
+    limit of time.
 
     Args:
         folders: the checkouts that it is given, by the names of its options; None where there is none.
@@ -69,7 +69,7 @@ def work(arguments, find):
 
 
 def in_child(find, limit):
-    """What a function finds out in a copy of this process, which has imported what it needs; as `ask` otherwise.
+    """The findings of a function in a copy of this process, which has imported what it needs; as `ask` otherwise.
 
     Args:
         limit: the seconds that `first_run` is given in it.
@@ -89,7 +89,7 @@ def in_child(find, limit):
 
 
 def _outcome(code, text, errors, limit):
-    """What a process wrote as its last line, or why it did not."""
+    """The last line that a process wrote, as JSON, or the reason why there is none."""
     if code == -signal.SIGPROF:
         return {"reason": "takes more than %g s" % limit, "too_slow": True}
     if code == -signal.SIGALRM:
@@ -101,7 +101,7 @@ def _outcome(code, text, errors, limit):
 
 
 def first_run(run, limit):
-    """What a run gives, its seconds, and its memory over that of the process before, in MiB. The process ends where it
+    """The result of a run, its seconds, and its memory over that of the process before, in MiB. The process ends if it
     takes too long."""
     held = reset_peak()
     # Others that use the machine do not count.
@@ -112,7 +112,7 @@ def first_run(run, limit):
 
 
 def spent(run):
-    """What a run gives, and its seconds by the clock and of the processor."""
+    """The result of a run, and its seconds by the clock and of the processor."""
     clock, processor = time.perf_counter(), time.process_time()
     result = run()
     return {"processor": time.process_time() - processor, "clock": time.perf_counter() - clock, "result": result}
