@@ -85,8 +85,7 @@ def interval(values):
 
 
 def leftover(contributions, gaps):
-    """Share that contributions fail to explain: the mean of |gap - sum| over the mean of |gap|, one array each
-    sample."""
+    """Share that contributions fail to explain: mean |gap - sum| over mean |gap|, for one array each sample."""
     return float(_missing(contributions, gaps).mean() / numpy.abs(gaps).mean())
 
 
