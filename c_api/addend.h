@@ -337,7 +337,7 @@ enum addend_dtype {
   ADDEND_BOOL = 0x0806
 };
 
-/* Of dlpack.h. Which of the two a pointer is shows only at run time, so that it is a void* here; addend.hpp has
+/* Structs of dlpack.h. Which of the two a pointer is shows only at run time, so that it is a void* here; addend.hpp has
  * functions for each. */
 #ifndef SWIG
 struct DLManagedTensor;
@@ -931,7 +931,7 @@ ADDEND_API void addend_model_release(addend_model* model) ADDEND_NOEXCEPT;
 
 /* ---- Results: what a run or a call gives ------------------------------------------------------------------------- */
 
-/* What a result is. */
+/* Kinds of results. */
 enum addend_result_kind {
   ADDEND_RESULT_NONE = 0,
   ADDEND_RESULT_COMPOSITION = 1,
@@ -1077,8 +1077,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_plan(const addend_contex
  * would take another branch, or its parameters were written; CANCELLED. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_plan_attribute(const addend_plan* plan, const addend_request* request,
                                                                  addend_attribution** out_attribution) ADDEND_NOEXCEPT;
-/* The same into the caller's memory, without a handle for the result. A request that was made once over memory of the
- * caller's (addend_tensor_wrap) can be used again for each row that is written there.
+/* Attributes like addend_plan_attribute, into the caller's memory, without a handle for the result. A request that was
+ * made once over memory of the caller's (addend_tensor_wrap) can be used again for each row that is written there.
  * in: plan, request (borrowed); contributions: a float64 tensor on the CPU, contiguous, over memory of the caller's
  * (addend_tensor_wrap, or DLPack that is not for reading only), with one number for each target and component,
  * [targets, components]; sums: the same [targets, 3], which gets value, reference and leftover of each target, or NULL.

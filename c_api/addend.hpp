@@ -15,7 +15,7 @@
 #include "addend.h"
 #include "addend_ext.h"
 
-// The C++ ABI of the project's LibTorch, which find_package(Addend) finds out, beside that of the file that is compiled: a
+// The C++ ABI of the project's LibTorch, which find_package(Addend) finds out, beside that of the compiled file: a
 // program with both does not link, and the linker does not say why. Nothing in this header depends on it.
 #if defined(ADDEND_LIBTORCH_CXX11_ABI) && defined(_GLIBCXX_USE_CXX11_ABI)
 #define ADDEND_AS_TEXT_(number) #number
@@ -39,7 +39,7 @@ class Error : public std::runtime_error {
   // One of addend_code.
   int32_t code() const { return addend_status_code(status_.get()); }
   std::string detail() const { return addend_status_detail(status_.get()); }
-  // What the message says, as data, by key ("op", "module_path", ...); "" where there is nothing.
+  // Data of the message, by key ("op", "module_path", ...); "" if there is none.
   std::string payload(const std::string& key) const {
     const char* value = addend_status_payload(status_.get(), key.c_str());
     return value == nullptr ? "" : value;
@@ -84,10 +84,10 @@ inline std::string Version() { return addend_version(); }
 inline std::string LibTorchVersion() { return addend_libtorch_version(); }
 // Throws unless this process has loaded that LibTorch, and only one.
 inline void CheckLibTorch() { Check(addend_check_libtorch()); }
-// The same, with the LibTorch in `folder` where this process has loaded none.
+// Loads the LibTorch in `folder` if this process has loaded none; then throws like CheckLibTorch().
 inline void LoadLibTorch(const std::string& folder) { Check(addend_load_libtorch(folder.c_str())); }
 inline bool LibTorchIsLoaded() { return addend_libtorch_is_loaded() != 0; }
-// What somebody who reports a problem pastes: releases, files, LibTorch, threads, devices. Never fails.
+// Text for reports of problems: releases, files, LibTorch, threads, devices. Never fails.
 inline std::string ShowConfig() { return addend_show_config(); }
 // How many threads LibTorch computes with, here and in everything else of this process.
 inline void SetNumThreads(int32_t num_threads) { Check(addend_set_num_threads(num_threads)); }
@@ -161,8 +161,8 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     payload.release();
     return Tensor(tensor);
   }
-  // The same for elements of a type: `owner` is kept until nothing needs the memory; without one the memory has to live
-  // as long as anything computes with it.
+  // A tensor on the caller's elements of a type: `owner` is kept until nothing needs the memory; without one the memory
+  // has to live as long as anything computes with it.
   template <typename T>
   static Tensor Wrap(T* data, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides = {},
                      std::shared_ptr<void> owner = nullptr) {
@@ -175,9 +175,9 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   static Tensor FromDlpack(DLManagedTensorVersioned* managed) { return Imported(managed, 1); }
   // A view for other libraries, of which one calls the deleter. The memory must not be written.
   DLManagedTensorVersioned* ToDlpack() const { return static_cast<DLManagedTensorVersioned*>(Exported(1)); }
-  // The same for libraries that know the older struct only, in which bools are bytes.
+  // A view like ToDlpack(), for libraries that know the older struct only, in which bools are bytes.
   DLManagedTensor* ToOlderDlpack() const { return static_cast<DLManagedTensor*>(Exported(0)); }
-  // The same storage as an at::Tensor of this process's LibTorch, given by its address: FromLibTorch(&tensor).
+  // A tensor on the storage of an at::Tensor of this process's LibTorch, given by its address: FromLibTorch(&tensor).
   static Tensor FromLibTorch(const void* at_tensor) {
     addend_tensor* tensor = nullptr;
     Check(addend_tensor_from_libtorch(at_tensor, &tensor));
@@ -201,7 +201,7 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     for (size_t d = 0; d < strides.size(); ++d) strides[d] = addend_tensor_stride(get(), d);
     return strides;
   }
-  // Of the elements, one behind the other.
+  // Bytes of the elements, one behind the other.
   size_t num_bytes() const { return addend_tensor_num_bytes(get()); }
   int32_t dtype() const { return addend_tensor_dtype(get()); }
   std::string device() const { return addend_tensor_device(get()); }
@@ -347,7 +347,7 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   double recovery_error() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY_ERROR); }
   double conditioning() const { return addend_explanation_number(get(), ADDEND_NUMBER_CONDITIONING); }
   double mass() const { return addend_explanation_number(get(), ADDEND_NUMBER_MASS); }
-  // What the numbers are means over, and how a component's contribution depends on which it is; see addend.h.
+  // Baselines that the numbers are means over, and how a component's contribution varies with them; see addend.h.
   int64_t num_baselines() const { return addend_explanation_num_baselines(get()); }
   std::vector<double> StandardErrors() const { return ByComponent(addend_explanation_standard_error); }
   std::vector<double> SameSign() const { return ByComponent(addend_explanation_same_sign); }
@@ -422,7 +422,7 @@ class Composition : public Handle<addend_composition, addend_composition_release
   }
 
   int64_t numc() const { return addend_composition_numc(get()); }
-  // Of the value; the parts of half types are float32.
+  // Type of the value; the parts of half types are float32.
   int32_t dtype() const { return addend_composition_dtype(get()); }
   std::string device() const { return addend_composition_device(get()); }
   std::vector<int64_t> sizes() const {
@@ -504,7 +504,7 @@ class Results : public Handle<addend_results, addend_results_release> {
     return number;
   }
   int32_t kind(size_t index) const { return addend_results_kind(get(), index); }
-  // Of a result, of whatever kind, as it is; a number is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL, and has no sizes.
+  // Type and sizes of a result of any kind; a number is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL, and has no sizes.
   int32_t dtype(size_t index = 0) const { return addend_results_dtype(get(), index); }
   std::vector<int64_t> sizes(size_t index = 0) const {
     std::vector<int64_t> sizes(addend_results_num_dims(get(), index));
@@ -591,7 +591,7 @@ class AuditLog : public Handle<addend_audit_log, addend_audit_log_release> {
     Check(addend_audit_verify(path.c_str(), options.c_str(), &text));
     return Take(text);
   }
-  // What the log ends with, as JSON: {"path", "records", "hash", "torn_bytes"}.
+  // The log's end as JSON: {"path", "records", "hash", "torn_bytes"}.
   std::string State() const {
     addend_string* text = nullptr;
     Check(addend_audit_log_state(get(), &text));
@@ -606,7 +606,7 @@ class AuditLog : public Handle<addend_audit_log, addend_audit_log_release> {
   }
 };
 
-// What a context is made of. Each function gives the options themselves, so that calls follow one another.
+// Options of a context. Each function gives the options themselves, so that calls follow one another.
 class ContextOptions : public Handle<addend_context_options, addend_context_options_release> {
  public:
   ContextOptions() : Handle(Created()) {}
@@ -615,7 +615,7 @@ class ContextOptions : public Handle<addend_context_options, addend_context_opti
     Check(addend_context_options_set_policy(get(), key.c_str(), value.c_str()));
     return *this;
   }
-  // By op the principle of its rule ("pointwise"), as addend_rules_add takes them. In place of earlier ones.
+  // Rules as addend_rules_add takes them: an op and the principle of its rule ("pointwise"). Replaces earlier ones.
   ContextOptions& Rules(const std::vector<std::pair<std::string, std::string>>& rules) {
     addend_rules* made = nullptr;
     Check(addend_rules_create(&made));
@@ -810,7 +810,7 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_parameter(get(), name.c_str(), tensor.get()));
     return *this;
   }
-  // The same for a buffer: one that is not learned.
+  // A buffer of a live model: like a parameter, but not learned.
   Request& Buffer(const std::string& name, const Tensor& tensor) {
     Check(addend_request_add_buffer(get(), name.c_str(), tensor.get()));
     return *this;
@@ -848,8 +848,8 @@ class Plan : public Handle<addend_plan, addend_plan_release> {
     Check(addend_plan_attribute(get(), request.get(), &attribution));
     return Attribution(attribution);
   }
-  // The same into float64 tensors over the caller's memory: [targets, components], and value, reference and leftover of
-  // each target, [targets, 3].
+  // Attributes into float64 tensors over the caller's memory: [targets, components], and value, reference and leftover
+  // of each target, [targets, 3].
   void AttributeInto(const Request& request, const Tensor& contributions) const {
     Check(addend_plan_attribute_into(get(), request.get(), contributions.get(), nullptr));
   }
@@ -1160,12 +1160,12 @@ inline void TellModuleOutputs(addend_trace* trace, const std::string& module_pat
   }
 }
 
-// What the scopes of live models share: every LibTorch operator that this thread calls during the life of a scope is
+// Base of the scopes of live models: every LibTorch operator that this thread calls during the life of a scope is
 // recorded, whoever calls it, Call on plain tensors included. A scope belongs to the thread that begins it. Its inputs,
 // parameters, buffers and outputs are live tensors, known by their memory.
 class LiveScope : public Handle<addend_trace, addend_trace_release> {
  public:
-  // Where in the model the thread is now: "encoder.layers.3"; "" outside.
+  // Sets the module that the thread runs now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
   // Tells what a module has just returned, in order; see addend_trace_add_module_output.
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
@@ -1176,8 +1176,8 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
   }
   // A line that the notes of the report shall hold too.
   void AddNote(const std::string& note) { Check(addend_trace_add_note(get(), note.c_str())); }
-  // What the model would be given as the baseline of an input. Ends the recording, so that the model can be run there
-  // and AddOnBaseline be told what it gave: the report then says how far the reference is from that.
+  // Baseline of an input, as the model would be given it. Ends the recording, so that the model can be run there and
+  // AddOnBaseline be told what it gave: the report then says how far the reference is from that.
   Tensor Baseline(size_t input) {
     addend_tensor* baseline = nullptr;
     Check(addend_trace_baseline(get(), input, &baseline));
@@ -1243,7 +1243,7 @@ class RecordingScope : public Handle<addend_trace, addend_trace_release> {
  public:
   explicit RecordingScope(const Request& request) : Handle(Begun(request)) {}
 
-  // Where in the model the thread is now: "encoder.layers.3"; "" outside.
+  // Sets the module that the thread runs now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
   // Tells what a module has just returned, in order; see addend_trace_add_module_output.
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {

@@ -17,11 +17,11 @@ extern "C" {
 typedef struct addend_rules addend_rules;
 /* One call of an operator as a rule sees it. It lives as long as the callback runs. */
 typedef struct addend_rule_call addend_rule_call;
-/* What a rule makes of a call. It lives as long as the callback runs. */
+/* The result of a rule for a call. It lives as long as the callback runs. */
 typedef struct addend_rule_result addend_rule_result;
 
-/* What callbacks return. Any number that is not listed is an error of the callback: the run ends with ADDEND_UNKNOWN,
- * the position of the operator, and the number as payload "callback". */
+/* Numbers that callbacks return. Any number that is not listed is an error of the callback: the run ends with
+ * ADDEND_UNKNOWN, the position of the operator, and the number as payload "callback". */
 enum addend_callback {
   ADDEND_CALLBACK_OK = 0,
   /* The run ends so that a binding can rethrow an exception of its own. */

@@ -66,7 +66,7 @@ Explanation OneOf(const AttributionBody& body, size_t target) {
   return explanation;
 }
 
-// By input; empty where none has several.
+// Baselines by input; empty if no input has several.
 std::vector<SeveralBaselines> SeveralOf(const std::vector<RequestInput>& inputs) {
   std::vector<SeveralBaselines> several;
   bool any = false;

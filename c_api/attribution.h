@@ -28,7 +28,7 @@ struct AttributionBody {
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request);
 
-// What a handle knows of an attribution of these inputs; tells the context's log its notes.
+// Body of the handle of an attribution of these inputs; tells the context's log its notes.
 AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& asked, std::vector<RequestInput> inputs,
                               const ContextBody& context, const std::string& model_path);
 

@@ -1,4 +1,4 @@
-// What the border costs: time of calls that do nothing else, and bytes copied for each tensor that is passed.
+// Cost of the border: time of calls that do nothing else, and bytes copied for each tensor that is passed.
 #include <benchmark/benchmark.h>
 
 #include <vector>

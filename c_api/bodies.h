@@ -1,4 +1,4 @@
-// What the handles that several sections use stand for.
+// Bodies of the handles that several sections use.
 #ifndef ADDEND_C_API_BODIES_H_
 #define ADDEND_C_API_BODIES_H_
 
@@ -118,7 +118,7 @@ struct RequestBody {
   std::vector<std::vector<RequestInput>> further;  // examples
   std::vector<RequestInput> inside;                // no arguments but tensors inside the model
   bool adding_inside = false;                      // the last of these is the input that was added last
-  // Of each example, the first one's first; null or missing: every input is an argument.
+  // Structures by example, the first one's first; null or missing: every input is an argument.
   std::vector<std::shared_ptr<const RequestStructure>> structures;
   std::vector<std::string> probes;
   std::vector<std::string> outputs;

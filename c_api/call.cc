@@ -168,7 +168,7 @@ void Collect(const std::vector<Argument>& arguments, std::vector<Composition>& f
   }
 }
 
-// The same arguments with tensors in place of the compositions.
+// Copies arguments with tensors in place of the compositions.
 std::vector<Argument> Replace(const std::vector<Argument>& arguments, const std::vector<at::Tensor>& tensors,
                               size_t& next) {
   std::vector<Argument> replaced;

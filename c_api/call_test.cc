@@ -29,7 +29,7 @@ TEST_F(CallTest, ReluPaysByTheSecantSlope) {
     const double move = kComponents[e] + kComponents[e + 6];
     const double to = std::max(kReference[e] + move, 0.0);
     const double from = std::max(kReference[e], 0.0);
-    // Where nothing moves, the slope is that at the point.
+    // If nothing moves, the slope is that at the point.
     const double slope = move != 0 ? (to - from) / move : kReference[e] > 0 ? 1 : 0;
     expected.push_back(kComponents[k] * slope);
   }
@@ -167,7 +167,7 @@ TEST_F(CallTest, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(addend_status_payload(status, "file"), nullptr);
   EXPECT_STREQ(addend_status_detail(status), "");
   addend_status_release(status);
-  // The same with its place in C++.
+  // The detail of an error names its class in C++.
   addend_context_options* options = nullptr;
   ExpectOk(addend_context_options_create(&options));
   ExpectOk(addend_context_options_set_detail(options, 1));

@@ -78,7 +78,7 @@ class CallbackMap : public LinearMap {
     return at::zeros(output_.Sizes(first->size(0)), output_.options);
   }
 
-  // What a callback gave, which is released.
+  // Checks the tensors that a callback gave, takes them as rows, and releases their handles.
   Rows Taken(int32_t answer, const std::vector<addend_tensor*>& out, const std::vector<RowsLike>& like,
              int64_t count) const {
     using Owner = std::unique_ptr<addend_tensor, void (*)(addend_tensor*)>;

@@ -1,4 +1,4 @@
-// What callbacks may call while the library waits for them: everything that addend.h does not exclude.
+// Callbacks may call everything that addend.h does not exclude, while the library waits for them.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -38,7 +38,7 @@ TEST_F(CallbacksTest, ProgressMayUseTheLibraryAtEveryStage) {
   });
   const Results results = model_.Decompose(DigitRequest(), Context::Of(options));
   EXPECT_THAT(stages, testing::IsSupersetOf({"trace, later", "linearize, later", "sweep, later"}));
-  // What the callback called is not part of the run.
+  // Operators that the callback called are not part of the run.
   EXPECT_EQ(results.report("operators"), plain.report("operators"));
   EXPECT_EQ(Numbers(results.composition().components()), Numbers(plain.composition().components()));
 }
@@ -86,7 +86,7 @@ TEST_F(CallbacksTest, RulesMayUseTheLibrary) {
   EXPECT_GT(payload.builds, 0);
 }
 
-// What the last callback of a trace may do: everything but runs, which every open trace excludes.
+// The last callback of a trace may do everything but run a model, which every open trace excludes.
 TEST_F(CallbacksTest, SourceLinesMayUseTheLibraryButRunNothing) {
   Request request;
   const Tensor x = Tensor::Copy<double>({1, -2}, {2});

@@ -266,7 +266,7 @@ TEST_F(CppTest, ReasonsAreToldInConceptsRowByRow) {
   EXPECT_THROW(Concepts::Read(R"({"format": "addend.concepts", "version": 1, "text": "{x}"})"), Error);
 }
 
-// What they come to is tested in the core; here that the interface hands it over.
+// The interface hands the numbers over; tests of the core check them.
 TEST_F(CppTest, InteractionsAndSeveralBaselines) {
   const std::string folder = "docs/examples/models/breast_cancer/";
   const Model model = Model::Load(folder + "model.pt");

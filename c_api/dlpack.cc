@@ -44,7 +44,7 @@ at::Tensor Import(const dlpack::Tensor& tensor, const std::shared_ptr<Owner>& ow
   return Over(static_cast<char*>(tensor.data) + tensor.byte_offset, layout, owner);
 }
 
-// What an exported struct belongs to.
+// An exported struct with its owner: the tensor, whose sizes and strides it points to.
 template <typename Managed>
 struct Export {
   explicit Export(at::Tensor t) : tensor(std::move(t)), shape(tensor.sizes().vec()), strides(tensor.strides().vec()) {

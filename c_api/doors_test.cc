@@ -49,7 +49,7 @@ std::vector<double> Doubles(const json& list) {
 
 bool Holds(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
 
-// What a door found.
+// Findings of a door.
 struct Answer {
   explicit Answer(size_t rows) : contributions(rows) {}
 
@@ -71,7 +71,7 @@ class Construct {
   size_t num_rows() const { return rows().size(); }
   size_t columns() const { return rows().at(0).size(); }
   std::string at() const { return Text("at"); }
-  // What is explained, where it is not the first output.
+  // Name of the explained tensor; "" for the first output.
   std::string explained() const { return at().empty() ? Text("output") : at(); }
   bool stops() const { return !record_.at("refused").empty(); }
   std::string target() const { return std::to_string(record_.at("target").get<int64_t>()); }
@@ -121,7 +121,7 @@ class Construct {
     request.Explained(at()).Target(target_of_row(row));
     return request;
   }
-  // The same for a decomposition, which gives what is inside as a probe.
+  // A request of a decomposition, which gives tensors inside the model as probes.
   Request Decomposed(size_t row) const {
     Request request = Where(Asked(row));
     if (!at().empty()) request.Probe(at());
@@ -135,7 +135,7 @@ class Construct {
     return answer;
   }
 
-  // What is wrong with an answer that does not say so; empty if nothing is.
+  // Fault of an answer that the answer does not tell; empty if there is none.
   std::string Fault(const Answer& answer) const {
     if (!answer.wrong.empty()) return answer.wrong;
     const std::vector<double> on_baseline = Doubles(record_.at("on_baseline"));
@@ -165,7 +165,7 @@ class Construct {
     return std::abs(found - wanted) <= record_.at("tolerance").get<double>();
   }
 
-  // What is wrong with numbers; empty if nothing is.
+  // Fault of numbers; empty if there is none.
   std::string Wrong(const Answer& answer) const {
     const std::string of = answer.several ? "_of_several" : "";
     const json& contributions = record_.at("contributions" + of);
@@ -393,7 +393,7 @@ const std::map<std::string, std::function<std::vector<Answer>(const Construct&)>
   return doors;
 }
 
-// What is wrong with a cell; empty if nothing is.
+// Fault of a cell; empty if there is none.
 std::string FaultOf(const std::string& door, const Construct& own) {
   std::vector<Answer> answers;
   try {

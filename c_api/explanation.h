@@ -21,7 +21,7 @@ struct ExplanationBody {
   std::vector<int64_t> ranking;
 };
 
-// What documents say wrote them.
+// The writer that documents name.
 const Writer& ThisLibrary();
 
 }  // namespace addend::c_api

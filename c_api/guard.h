@@ -33,7 +33,7 @@ addend_status* Guard(const Function& function) noexcept {
   return Guard(false, function);
 }
 
-// What a callback's number becomes.
+// Error of a callback, with the number that it returned.
 class CallbackError : public Error {
  public:
   CallbackError(absl::StatusCode code, const std::string& message, int32_t number)
@@ -56,7 +56,7 @@ void SetCallbackNumber(int32_t number) noexcept;
 void RequireOut(const void* pointer, const char* name);
 // UTF-8 that ends with NUL.
 std::string Text(const char* text, const char* name);
-// The same, "" for NULL.
+// UTF-8 that ends with NUL; "" for NULL.
 std::string TextOrEmpty(const char* text, const char* name);
 // An array of `size` elements, which may be NULL where it is empty.
 void RequireArray(const void* data, size_t size, const char* name);

@@ -32,7 +32,7 @@ extern HandleTableForEver handles;
 
 std::atomic<int64_t>& LiveCount(int32_t kind) noexcept;
 
-// What stands behind each handle; bodies are defined beside the functions that need them.
+// Body and kind of each handle; bodies are defined beside the functions that need them.
 template <typename Handle>
 struct Traits;
 

@@ -427,7 +427,7 @@ TEST_F(HostileTest, OptionsOfLogsOfDecisions) {
                               "{\"expect\": \"a\"}", "{\"sample\": 1}"}) {
     EXPECT_EQ(Outcome(addend_audit_verify(path.c_str(), options, &text)).code, ADDEND_INVALID_ARGUMENT) << options;
   }
-  // Nothing of it was appended.
+  // No record was appended.
   EXPECT_NE(log.State().find("\"records\":0,"), std::string::npos);
   EXPECT_EQ(text, nullptr);
 }
@@ -606,7 +606,7 @@ TEST_F(HostileTest, TextThatIsNone) {
       EXPECT_NE(outcome.message.find("is no UTF-8"), std::string::npos) << outcome.message;
     }
   }
-  // What is text may say anything.
+  // UTF-8 may say anything.
   EXPECT_EQ(Outcome(addend_tensor_to(tensor.get(), 0, "nowhere:7", &moved)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_NE(Outcome(addend_tensor_to(tensor.get(), 0, "cuda:99", &moved)).code, ADDEND_OK);
   EXPECT_EQ(Outcome(addend_tensor_to(tensor.get(), 12345, nullptr, &moved)).code, ADDEND_INVALID_ARGUMENT);

@@ -86,7 +86,7 @@ TEST_F(JobTest, InputsAreFoundByName) {
   const TensorFile merged = TensorFile::Read(folder + "/named.out/merged.safetensors");
   const std::vector<double> found = merged.tensor("contributions").To<double>();
   for (size_t number = 0; number < 3; ++number) {
-    // By hand: what moves is element 0 of each, on the way from (3, 0.125) to (a, b), where every relu is open.
+    // Expected by hand: element 0 of each moves, on the way from (3, 0.125) to (a, b), where every relu is open.
     const std::vector<double> expected = {a[2 * number] - 3.0, 0, 0.125 - b[2 * number], 0};
     for (size_t c = 0; c < 4; ++c) EXPECT_NEAR(found[4 * number + c], expected[c], 1e-6) << number << " " << c;
   }

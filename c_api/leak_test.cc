@@ -1,4 +1,4 @@
-// Nothing is left behind: 10,000 small decompositions and 300 loads.
+// Checks that 10,000 small decompositions and 300 loads leave nothing behind.
 #include <unistd.h>
 
 #include <fstream>

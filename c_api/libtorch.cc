@@ -7,7 +7,7 @@
 namespace addend::c_api {
 namespace {
 
-// What every other function of the C interface may be given.
+// Throws unless every other function of the C interface may be given the tensor.
 void RequireDense(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     throw InvalidArgument("at_tensor is undefined; give the tensor that an operator or a module gave");

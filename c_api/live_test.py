@@ -168,7 +168,7 @@ class LiveTest(unittest.TestCase):
     def test_a_linear_layer_has_the_parts_that_arithmetic_gives(self):
         layer = torch.nn.Linear(6, 4)
         output, (y,) = decompose(layer, self.x, self.b)
-        # By hand: component i is (x_i - b_i) times column i of the weight.
+        # Expected by hand: component i is (x_i - b_i) times column i of the weight.
         expected = torch.einsum("bi,oi->ibo", self.x - self.b, layer.weight.detach())
         torch.testing.assert_close(y.components, expected, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(y.reference, layer(self.b).detach(), rtol=1e-6, atol=1e-6)

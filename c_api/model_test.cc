@@ -219,7 +219,7 @@ TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {
 TEST_F(ModelTest, PolicyIsOfTheContext) {
   const Model model = Model::Load(kDigits);
   const Results none = model.Decompose(DigitRequest(), Context::Of({{"nonlinearity", "none"}}));
-  // Nothing passes the nonlinearities: all of it is leftover.
+  // The nonlinearities let nothing pass: all of it is leftover.
   EXPECT_GT(std::abs(none.Explain().leftover()), 0.1);
   addend_context_options* options = nullptr;
   ExpectOk(addend_context_options_create(&options));

@@ -15,7 +15,7 @@ class JsonOptions {
   // NULL: every option is left out.
   explicit JsonOptions(const char* options);
 
-  // What is left out stays as it is.
+  // Reads an option; if it is left out, `value` stays as it is.
   void Read(const std::string& key, bool* value);
   void Read(const std::string& key, double* value);
   void Read(const std::string& key, std::string* value);

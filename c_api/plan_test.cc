@@ -134,7 +134,7 @@ TEST_F(PlanTest, RefusesWhatCannotBePlanned) {
   EXPECT_EQ(plan, nullptr);
 }
 
-// What the model is given beside its inputs, and how these make up its arguments, is the plan's.
+// A plan keeps what the model is given beside its inputs, and how these make up its arguments.
 TEST_F(PlanTest, KeepsTheStructureOfItsArguments) {
   const Model model = Model::Load(kModels + "structured.pt");
   const TensorFile file = TensorFile::Read(kModels + "structured.safetensors");
@@ -161,7 +161,7 @@ TEST_F(PlanTest, KeepsTheStructureOfItsArguments) {
   const Plan plan = model.MakePlan(request);
   const std::vector<double> expected = Parts(model.Attribute(request).Explain());
   EXPECT_EQ(Parts(plan.Attribute(request).Explain()), expected);
-  // By name, and with the inputs in another order.
+  // Arguments by name, and inputs in another order.
   const std::string turned =
       R"({"scale": 0.5, "steps": {"list": [{"tuple": [{"tensor": 1}, 2]}, {"tuple": [{"tensor": 0},
       -1]}]}, "masks": {"dict": {"keep": {"tensor": 2}, "drop": {"tensor": 3}}}, "pair": {"tuple": [{"tensor": 5},

@@ -24,9 +24,9 @@ struct ProgramBody {
   c10::IValue output;        // of the run, where a trace recorded it; None otherwise
 };
 
-// Of addend_model_check_trace.
+// Options of addend_model_check_trace.
 CheckOptions CheckOptionsOf(const char* options);
-// Those of addend_program_code_text.
+// Options of addend_program_code_text.
 CodeTraceOptions CodeOptionsOf(const char* given);
 
 ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std::string& path);

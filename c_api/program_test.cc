@@ -84,7 +84,7 @@ TEST_F(ProgramTest, LearnsSizesFromFurtherExamples) {
   EXPECT_EQ(summary["free"][0]["dim"], 0);
   const Request five = TableRequest(Table(5));
   EXPECT_EQ(Numbers(program.Replay(five).tensor()), Numbers(mlp.Run(five).tensor()));
-  // What takes one example refuses more.
+  // Functions that take one example refuse more.
   addend_results* none = nullptr;
   EXPECT_THAT(Outcome(addend_model_run(mlp.get(), examples.get(), &none)).message, HasSubstr("has 2 examples"));
   examples.NextExample();
@@ -259,7 +259,7 @@ TEST_F(ProgramTest, IsExportedForLibTorchAlone) {
   EXPECT_STREQ(addend_model_input_name(plain.get(), 0), "table");
   const Request other = TableRequest(Table(2, -1));
   EXPECT_EQ(Numbers(plain.Run(other).tensor()), Numbers(mlp.Run(other).tensor()));
-  // What depends on elements would go the recorded way without a word.
+  // A program that depends on elements is refused: it would go the recorded way without a word.
   const Program guarded = Model::Load(kModels + "awkward.pt").Record(TableRequest(Table(2)));
   const Outcome refused(addend_program_export_torchscript(guarded.get(), path.c_str()));
   EXPECT_EQ(refused.code, ADDEND_FAILED_PRECONDITION) << refused.message;
@@ -315,7 +315,7 @@ class StructuredTest : public ProgramTest {
     EXPECT_THAT(outcome.message, HasSubstr(message)) << structure;
   }
 
-  // What plain PyTorch computed for these is in the file.
+  // The file also holds the results of plain PyTorch for these inputs.
   const Model model_ = Model::Load(kModels + "structured.pt");
   const TensorFile file_ = TensorFile::Read(kModels + "structured.safetensors");
 };
@@ -426,7 +426,7 @@ TEST_F(StructuredTest, NonsenseIsRefused) {
   std::string deep;
   for (int k = 0; k < 100000; ++k) deep += "[";
   ExpectRefused(deep, "too deeply");
-  // What the model does not take is told by LibTorch.
+  // LibTorch refuses what the model does not take.
   ExpectRefused(R"([{"list": [{"tensor":0},{"tensor":1},{"tensor":2},{"tensor":3},{"tensor":4},{"tensor":5}]}])",
                 "the model fails");
   // A structure is taken back.

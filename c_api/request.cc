@@ -10,7 +10,7 @@
 namespace addend::c_api {
 namespace {
 
-// Of the example that is being added.
+// Inputs of the example that is being added.
 std::vector<RequestInput>& Inputs(RequestBody& body) {
   return body.further.empty() ? body.inputs : body.further.back();
 }
@@ -153,7 +153,7 @@ ADDEND_API addend_status* addend_request_set_baselines(addend_request* request,
 ADDEND_API addend_status* addend_request_set_first_component(addend_request* request, int64_t first) noexcept {
   return Guard([&] {
     Input& input = LastOf(request).input;
-    // What would be allocated for it is told apart from nonsense here: components in front of it are all zero.
+    // The limit refuses nonsense: components in front of the input are allocated, all zero.
     constexpr int64_t kMost = int64_t{1} << 31;
     if (first < -1 || first > kMost) {
       throw InvalidArgument(absl::StrCat("first is ", first, "; it counts components, or is -1"));

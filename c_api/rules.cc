@@ -13,7 +13,7 @@
 
 namespace addend::c_api {
 
-// What a rule is shown lives in slots as well, so that a handle that a callback has kept can be told apart.
+// Handles that rules are shown live in slots as well, so that one that a callback has kept is found out.
 constexpr int32_t kRuleCallKind = kNumKinds;
 constexpr int32_t kRuleResultKind = kNumKinds + 1;
 

@@ -41,7 +41,7 @@ const std::vector<double> kReference = {0.5, 1, -1};
 
 double Function(double x) { return std::sqrt(x * x + kWidth * kWidth) - kWidth; }
 
-// What the secant slope pays.
+// Contributions by the secant slope.
 std::vector<double> Expected() {
   std::vector<double> expected;
   for (size_t k = 0; k < kParts.size(); ++k) {
@@ -193,7 +193,7 @@ TEST_F(RulesTest, ByCoefficientsAndByMap) {
       ExpectNear(Numbers(y.components()), Expected(), 1e-12);
       ExpectNear(Numbers(y.leftover()), {0, 0, 0}, 1e-12);
       EXPECT_GT(payload.builds, 0);
-      // What a callback has kept is known to be gone.
+      // The handle that a callback has kept is known to be gone.
       EXPECT_EQ(addend_rule_call_num_operands(payload.kept), 0u);
       EXPECT_EQ(payload.released, 0);
     }
@@ -262,7 +262,7 @@ int32_t MixForward(void*, const addend_tensor* const* rows, size_t num_rows, add
   return ADDEND_CALLBACK_OK;
 }
 
-// What the transpose of a test does wrong.
+// Fault of a test's transpose.
 enum class Fault { kNone, kShape, kMissing, kAnswer };
 
 int32_t MixTranspose(void* payload, const addend_tensor* rows, addend_tensor** out_rows, size_t num_rows) {
@@ -384,7 +384,7 @@ TEST_F(MixTest, ATableWithoutATransposeGoesForwardOnly) {
   EXPECT_EQ(none, nullptr);
 }
 
-// Where going backward would pay off, what cannot go backward goes forward by itself.
+// A map without a transpose goes forward by itself, also where going backward would pay off.
 TEST_F(MixTest, WithoutATransposeTheDirectionIsForward) {
   constexpr int64_t kMany = 1000;
   const Tensor x = Tensor::Copy(std::vector<double>(kMany, 0.25), {kMany});

@@ -34,7 +34,7 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
                                                                                   int64_t done, int64_t total) {
     if (cancelled != nullptr && *cancelled) throw Error(absl::StatusCode::kCancelled, "the run was cancelled");
     if (progress.function == nullptr) return;
-    // What the callback computes is not the model's.
+    // Operators that the callback calls are not the model's.
     const TracingPause pause;
     const int32_t answer = progress.function(progress.payload.get(), stage.c_str(), done, total);
     if (answer == 0) return;

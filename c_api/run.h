@@ -1,5 +1,4 @@
-// What runs of models have in common: how a request and a context become options of the core, and how what the core
-// gives becomes results.
+// Runs of models: how a request and a context become options of the core, and how what the core gives becomes results.
 #ifndef ADDEND_C_API_RUN_H_
 #define ADDEND_C_API_RUN_H_
 
@@ -19,7 +18,7 @@ namespace addend::c_api {
 
 // Refers to the context's rules, which have to outlive it.
 DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& request);
-// Where the model keeps its references; null where the request does not ask for that.
+// References that the model keeps; null if the request does not ask for that.
 std::shared_ptr<ReferenceCache> ReferencesFor(const ModelBody& model, const RequestBody& request);
 // Throws FailedPrecondition while this thread records a trace.
 void RequireNoTrace();
@@ -31,10 +30,10 @@ void RequireOneBaseline(const std::vector<RequestInput>& inputs);
 // Throws InvalidArgument for a request with further examples, where only one is taken.
 void RequireOneExample(const RequestBody& request);
 
-// What every run asks before it does anything: LibTorch is the one that this was built for, autocast is off, this
-// thread records no trace, and the request was not cancelled.
+// Throws unless a run may begin: LibTorch is the one that this was built for, autocast is off, this thread records no
+// trace, and the request was not cancelled.
 void RequireReady(const RequestBody& request);
-// The same of a run that takes one example.
+// Throws like RequireReady(), and for a request with further examples.
 void RequireReadyForOne(const RequestBody& request);
 
 // The beginning of every run of a model: looks the handles up, asks what every run asks, and sends LibTorch's warnings
@@ -69,7 +68,7 @@ struct AskedModel {
 };
 AskedModel AskedOf(const ModelBody& model, const RequestBody& request);
 
-// What a model is run on, and nothing that is inside it; it may write them.
+// Copies of the inputs that a model is run on, without those inside it; the model may write them.
 std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs);
 // The arguments of a model for each example of a request, from copies of the inputs.
 std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>& names, const RequestBody& request);
@@ -78,9 +77,9 @@ std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>&
 // again, and buffers of the model that are baselines by their names. held: gives the model's tensors by name.
 void KeepInputs(const std::function<std::vector<std::pair<std::string, at::Tensor>>()>& held,
                 std::vector<RequestInput>& inputs);
-// The same of another row of what a plan keeps: only values are new. values: undefined where that of the plan stays.
+// Keeps another row of a plan's inputs: only values are new. values: undefined where that of the plan stays.
 void KeepValues(const std::vector<at::Tensor>& values, std::vector<RequestInput>& inputs);
-// What handles know of a run; `inputs` as they were handed in, `inside` what the model computed for those inside it.
+// Facts of a run for handles; `inputs` as they were handed in, `inside` what the model computed for those inside it.
 std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
                                              const std::vector<at::Tensor>& inside, Preset asked,
                                              const std::string& model_path);

@@ -48,7 +48,7 @@ class SlotTable {
     return slot->number;
   }
 
-  // What the number stands for; null where it is none of this kind, or not any more.
+  // Body that the number stands for; null if it is none of this kind, or not any more.
   void* Find(Number number, int32_t kind) const noexcept {
     const Slot* slot = SlotOf(number);
     return slot != nullptr && IsLive(*slot, number, kind) ? slot->body.load(std::memory_order_relaxed) : nullptr;

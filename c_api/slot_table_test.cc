@@ -64,7 +64,7 @@ TEST(SlotTableTest, EveryOtherNumberIsRefused) {
   for (const uint16_t number : live) EXPECT_EQ(table.End(number, kKind), &body) << number;
 }
 
-// Where numbers have to come back, they do so late, and a table without end goes on working.
+// Numbers that have to come back do so late, and a table in long use goes on working.
 TEST(SlotTableTest, NumbersOf32BitsComeBackLate) {
   auto& small = NewTable<Wrapping>();
   int body = 0;

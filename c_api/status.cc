@@ -102,7 +102,7 @@ void Describe(const Error& e, StatusBody& status) {
   if (number != 0) status.payload["callback"] = absl::StrCat(number);
 }
 
-// What is in flight, told by its class: derived classes before their bases.
+// Status of the exception in flight, by its class: derived classes before their bases.
 StatusBody Describe(bool detail) {
   StatusBody status;
   const auto note = [&](const std::exception& e) {

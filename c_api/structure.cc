@@ -46,7 +46,7 @@ Structure PlainOf(c10::IValue value) {
   return structure;
 }
 
-// What JSON has no number for.
+// A number that JSON cannot write.
 double SpecialNumber(const Json& given, const std::string& where) {
   const std::string name = given.is_string() ? given.get<std::string>() : "";
   if (name == "nan") return std::numeric_limits<double>::quiet_NaN();

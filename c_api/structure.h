@@ -18,7 +18,7 @@ namespace addend::c_api {
 // From what addend_request_set_structure takes. Throws InvalidArgument that says where it is wrong.
 std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json);
 
-// What the request says of one of its examples; null: every input is an argument.
+// Structure of one of the request's examples; null: every input is an argument.
 std::shared_ptr<const RequestStructure> StructureOfExample(const RequestBody& request, size_t example = 0);
 
 // The arguments in the order of a model's, which are called `names`, from the tensors of the inputs in the order in
@@ -39,9 +39,9 @@ OrderedStructure InOrderOfArguments(const RequestStructure& structure, const std
 // The structure of a request without one: each input is an argument, in the order of a model's.
 RequestStructure TensorsAlone(size_t inputs);
 
-// By input of a structure that a plan was made with, the input that stands in its place in that of a later request,
-// which has `inputs`. Throws InvalidArgument that names the place where the two differ: an argument, a container, a key
-// or a plain value.
+// Maps each input of a structure that a plan was made with to the input in its place in the structure of a later
+// request, which has `inputs`. Throws InvalidArgument that names the place where the two differ: an argument, a
+// container, a key or a plain value.
 std::vector<int> InPlacesOf(const RequestStructure& planned, const RequestStructure& given, size_t inputs,
                             std::vector<std::string> names);
 

@@ -1,4 +1,4 @@
-// What tests of the C interface share.
+// Helpers of the tests of the C interface.
 #ifndef ADDEND_C_API_TESTING_H_
 #define ADDEND_C_API_TESTING_H_
 

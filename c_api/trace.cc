@@ -21,7 +21,7 @@
 
 namespace addend::c_api {
 
-// What a frame provider is given lives in a slot as well; see addend_rule_call.
+// Kind of the handle that a frame provider is given; it lives in a slot as well, see addend_rule_call.
 constexpr int32_t kFramesKind = kNumKinds + 2;
 
 struct FramesBody {
@@ -66,8 +66,8 @@ std::vector<SourceFrame> AskFor(const FramesCallback& callback) {
   return std::move((*frames).frames);
 }
 
-// Of the caller's function for source lines, if there is one. `callback` is filled in when all else has succeeded; see
-// OwnPayload().
+// Wraps the caller's function for source lines; null if there is none. `callback` is filled in when all else has
+// succeeded; see OwnPayload().
 std::function<std::vector<SourceFrame>()> ProviderOf(addend_frames_fn frames,
                                                      const std::shared_ptr<FramesCallback>& callback) {
   if (frames == nullptr) return nullptr;
@@ -124,7 +124,7 @@ addend_status* BeginTrace(const addend_context* context, const addend_request* r
       } else {
         body->run = std::make_unique<LiveTrace>(InputsOf(body->inputs), named, OptionsOf(body->context, asked));
       }
-      // What runs may write what they are given.
+      // Copies are kept, since runs may write their inputs.
       KeepInputs([&] { return named; }, body->inputs);
     });
   });
@@ -356,7 +356,7 @@ ADDEND_API addend_status* addend_trace_add_on_baseline(addend_trace* trace, cons
 
 namespace {
 
-// What the caller records of a live model, as often as it is asked to.
+// Records the caller's live model, as often as it is asked to.
 RecordExample RecordedBy(addend_record_fn record, void* payload) {
   if (record == nullptr) throw InvalidArgument("record is NULL");
   return [record, payload](const std::vector<c10::IValue>& inputs, size_t example) {

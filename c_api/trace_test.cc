@@ -163,7 +163,7 @@ TEST_F(TraceTest, IsAttributedAsItRan) {
   ExpectNear(Numbers(results.tensor(2)), {0, 0, 60, 20, 0, -60}, 1e-12);
   EXPECT_THAT(results.ReportJson(), HasSubstr("the caller says this"));
 
-  // What was found is a value.
+  // An explanation is a value: it can be read from its JSON.
   const Explanation first = found.Explain(0);
   addend_explanation* read = nullptr;
   ExpectOk(addend_explanation_read(first.Json().c_str(), &read));

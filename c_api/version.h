@@ -7,8 +7,8 @@
 
 namespace addend::c_api {
 
-// What is wrong with a process that has loaded LibTorch `loaded` from `files`; empty where nothing is.
-// other_is_allowed: the user tries a LibTorch that this library was not built for; results have a note then.
+// Problem of a process that has loaded LibTorch `loaded` from `files`; empty if there is none. other_is_allowed:
+// the user tries a LibTorch that this library was not built for; results have a note then.
 std::string LibTorchProblem(const std::string& built, const std::string& loaded, const std::set<std::string>& files,
                             bool other_is_allowed);
 

@@ -1,4 +1,4 @@
-// What a process is told that has loaded another LibTorch than the one that the library was built for.
+// Messages for a process that has loaded another LibTorch than the one that the library was built for.
 #include "c_api/version.h"
 
 #include <ATen/Version.h>
@@ -53,7 +53,7 @@ TEST(VersionTest, ThisProcessIsFine) {
   std::string release;
   std::ifstream("VERSION") >> release;
   EXPECT_EQ(addend_version(), release);
-  // Of the functions alone, which the stub puts its own lines before.
+  // The functions give their own text, before which the stub puts its lines.
   EXPECT_THAT(addend_show_config(), testing::StartsWith("LibTorch "));
   EXPECT_EQ(addend_show_config(), addend_show_config());
   EXPECT_THAT(addend_libtorch_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));

@@ -26,7 +26,7 @@ CONVENTIONS = {
     "a status.",
 }
 _RELEASED = "Releases the handle. NULL does nothing."
-# Where the headers say once, for all functions, that NULL is allowed: (functions, type, name).
+# Parameters for which the headers allow NULL once for all functions: (functions, type, name).
 _NULL_EVERYWHERE = [
     (r"\w+", "const addend_context*", "context"),
     (r"\w+", "const char*", "options"),

@@ -1,4 +1,4 @@
-"""What the comments of the headers say, as data: the parts of a comment, and who owns a parameter.
+"""Comments of the headers as data: the parts of a comment, and who owns a parameter.
 
 The top of addend.h says how comments are written.
 """

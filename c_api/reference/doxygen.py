@@ -35,7 +35,7 @@ def converted(said, one):
     """The lines of a comment, with one @param for each parameter."""
     lines = []
     for line in said.get("text", "").splitlines():
-        # What is indented keeps its lines.
+        # Indented text keeps its lines.
         lines.append("    " + line if line.startswith("  ") else escaped(line))
     for parameter in one.get("parameters", []):
         lines.append("@param[%s] %s%s" % (parameter["direction"], parameter["name"], _owner(parameter)))

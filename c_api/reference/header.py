@@ -8,7 +8,7 @@ _PARAMETER = re.compile(r"^(.*?)(\w+)$", re.DOTALL)
 
 
 class Declaration:
-    """What one declaration declares: `kind` is "handle", "callback", "struct", "enum", "constant" or "function"."""
+    """One declaration: `kind` is "handle", "callback", "struct", "enum", "constant" or "function"."""
 
     def __init__(self, kind, name, comment="", section="", header="", **parts):
         self.kind = kind
@@ -123,7 +123,7 @@ def read(path, header):
     for token in _TOKEN.findall(text):
         if token.startswith("/*") and not code.strip():
             title = _SECTION.match(text_of(token))
-            # What comes before the first title stands under what the header begins with.
+            # Declarations before the first title get the beginning of the header's first comment as theirs.
             section = title.group(1) if title else section or re.split(r"[.,] ", text_of(token))[0]
             comment = "" if title else text_of(token)
         elif token == "}" and depth == 0:  # of extern "C"

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-// What to do where a process has two.
+// Advice for a process with two copies of LibTorch.
 #define ADDEND_LOAD_ONE_LIBTORCH "operators of the other copy cannot be seen, so load Addend with the one that it uses"
 
 // "1" in the environment: a LibTorch is tried for which there is no implementation.

@@ -23,7 +23,7 @@ static inline const struct addend_functions* addend_opened(void) {
 // Opens an implementation, or says why none can be opened; the next call tries again. Any number of threads may call it
 // at once: all of them find the same, and nothing is locked, so that a process may fork meanwhile.
 struct addend_opening addend_open(void);
-// The same, with LibTorch from a folder where the process has loaded none; NULL and "" name none.
+// Opens like addend_open(), with LibTorch from a folder if the process has loaded none; NULL and "" name none.
 struct addend_opening addend_open_from(const char* folder);
 
 #endif  // ADDEND_C_API_STUB_OPEN_H_

@@ -13,7 +13,7 @@ enum { ADDEND_MAX_IMPLEMENTATIONS = 16 };
 struct addend_package {
   char folder[PATH_MAX];
   size_t count;
-  // Of LibTorch, "1.13", the newest first.
+  // Versions of LibTorch, "1.13", the newest first.
   char versions[ADDEND_MAX_IMPLEMENTATIONS][16];
 };
 

@@ -9,7 +9,7 @@
 // The folder of LibTorch's libraries, for processes that have loaded none.
 #define ADDEND_PATH_VARIABLE "ADDEND_LIBTORCH_PATH"
 
-// What an opening knows.
+// Facts that an opening finds, and the reason why it fails.
 struct addend_search {
   struct addend_package package;
   struct addend_loaded cpu;

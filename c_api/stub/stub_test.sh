@@ -246,7 +246,7 @@ says "a folder without LibTorch is named" "9 LibTorch cannot be loaded ($work/no
   stub "$work/all/libaddend.so.1" check
 unset ADDEND_LIBTORCH_PATH
 
-# What issue reporters paste is told whatever is there.
+# The configuration for reports of issues is told whatever is there.
 says "the files that were found and opened" "Addend $(sed -n 's/#define ADDEND_VERSION "\(.*\)"/\1/p' c_api/addend.h)" \
   "  built from: " "  system: Linux " "  library: $work/all/libaddend.so.1" \
   "  implementations: libaddend_torch2.10.so, libaddend_torch2.9.so, libaddend_torch1.13.so in $work/all" \
