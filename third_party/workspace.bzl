@@ -22,7 +22,7 @@ load("//third_party/torch:workspace.bzl", torch = "repo")
 load("//third_party/turbojpeg:workspace.bzl", turbojpeg = "repo")
 load("//third_party/zlib:workspace.bzl", zlib = "repo")
 
-# What is installed on this machine, besides Abseil. MODULE.bazel names each of these repositories again.
+# Repositories that are installed on this machine, besides Abseil. MODULE.bazel names each of them again.
 INSTALLED = [
     benchmark,
     cli11,

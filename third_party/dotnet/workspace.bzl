@@ -49,7 +49,7 @@ def _local_dotnet_impl(ctx):
     if missing:
         dotnet, version = "", ""
 
-    # What services in docs/examples are built with and run on.
+    # ASP.NET Core builds and runs the services in docs/examples.
     root = "%s" % ctx.path(dotnet).realpath.dirname if dotnet else ""
     aspnetcore = dotnet != "" and all([ctx.path(root + folder).exists for folder in [
         "/packs/Microsoft.AspNetCore.App.Ref",

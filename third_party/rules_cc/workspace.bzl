@@ -29,7 +29,7 @@ def _copy_tree(ctx, source):
     if listing.return_code != 0:
         fail("cannot list %s: %s" % (source, listing.stderr))
     for relative in listing.stdout.splitlines():
-        # What this workspace uses, without the package's tests and migration tools.
+        # Files that this workspace uses, without the package's tests and migration tools.
         if relative in ["BUILD", "WORKSPACE"] or relative.startswith("cc/"):
             ctx.symlink(source + "/" + relative, relative)
 

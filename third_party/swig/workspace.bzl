@@ -19,7 +19,7 @@ def _local_swig_impl(ctx):
                 version = line[len("SWIG Version "):].strip()
         moved = "%s/share/swig/%s" % (home, version)
         if home and not ctx.path(library).exists and ctx.path(moved).exists:
-            # What the program was compiled with; it was moved since, as in the package of PyPI.
+            # The library was moved since the program was compiled, as in the package of PyPI.
             library = moved
     ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
     ctx.file("BUILD", 'exports_files(["info.bzl"])\n')

@@ -43,8 +43,8 @@ spec = importlib.util.find_spec("torch")
 print(spec.submodule_search_locations[0] if spec else "")
 """
 
-# What belongs to LibTorch in an include folder that it shares with others, as in a
-# conda environment: their Abseil must not come before the one that is linked.
+# Folders of LibTorch in an include folder that it shares with others, as in a conda environment: their Abseil must not
+# come before the one that is linked.
 _HEADER_FOLDERS = ["ATen", "c10", "caffe2", "torch"]
 
 def _system_includes(ctx):
@@ -216,9 +216,9 @@ def _link_options(torch):
         options += ["-L" + torch.lib_dir, "-Wl,-rpath," + torch.lib_dir]
     options += ["-ltorch_cpu", "-lc10"]
 
-    # Nothing refers to the kernels of other devices by name: they register themselves when their library is loaded, which
-    # libtorch.so does where there is one. A linker that drops "unneeded" libraries would lose it. That nothing else is named
-    # lets one library serve LibTorchs with and without CUDA.
+    # Kernels of other devices, to which nothing refers by name, register themselves when their library is loaded, which
+    # libtorch.so does where there is one. A linker that drops "unneeded" libraries would lose libtorch.so. No other
+    # library is named, so that one library serves LibTorchs with and without CUDA.
     options += ["-Wl,--push-state,--no-as-needed", "-ltorch", "-Wl,--pop-state"]
     return options
 
