@@ -54,7 +54,7 @@ def package(name, root=""):
 
 
 def versions(torch):
-    """By name, the version of what a run used. `torch`: that of PyTorch from PyPI, or empty."""
+    """The versions of what a run used, by name. `torch`: that of PyTorch from PyPI, or empty."""
     root = os.environ.get("ADDEND_SYSROOT", "")
     swig = os.path.join(os.environ["SWIG_HOME"], "bin", "swig") if os.environ.get("SWIG_HOME") else "swig"
     return {

@@ -39,7 +39,7 @@ def _dotnet_project_impl(ctx):
     arguments.add(ctx.file.project)
     arguments.add(out.path)
     for target, name in ctx.attr.properties.items():
-        # Of several files, the one that MSBuild reads.
+        # MSBuild reads the .props file if there are several files.
         files = [file for file in target.files.to_list() if file.basename.endswith(".props")] or target.files
         arguments.add_all(files, format_each = name + "=%s", expand_directories = False)
     ctx.actions.run(

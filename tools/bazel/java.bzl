@@ -13,13 +13,13 @@ load("//tools/bazel:options.bzl", "ADDEND_COPTS")
 load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
-# What the binding promises to run on.
+# Java release that the binding promises to run on.
 JAVA_RELEASE = "11"
 
 # Python writes a part of the sources.
 HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG and PYTHON != ""
 
-# What only Addend's classes for DJL need.
+# DJL is needed by Addend's classes for it only.
 HAVE_DJL = HAVE_JAVA and DJL
 
 def say_if_djl_is_skipped():
@@ -144,7 +144,7 @@ def _run_script(ctx, text, files):
         runfiles = runfiles.merge(data[DefaultInfo].default_runfiles)
     return [DefaultInfo(executable = script, runfiles = runfiles)]
 
-# Of the options: JVMs of sandboxes beside each other have the same process number, by which their performance data is
+# -XX:-UsePerfData: JVMs of sandboxes beside each other have the same process number, by which their performance data is
 # named, and say so on the standard output.
 _RUN = """#!/bin/bash
 cd "${{RUNFILES_DIR:-$0.runfiles}}/{workspace}" || exit

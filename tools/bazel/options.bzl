@@ -12,7 +12,7 @@ ADDEND_C_COPTS = [
     "-Wextra",
 ]
 
-# What decides the meaning of a file of C++: its language, and what LibTorch's headers ask for.
+# Options that decide the meaning of a file of C++: its language, and what LibTorch's headers ask for.
 MEANING_COPTS = [
     # Class layouts and inline functions of LibTorch depend on it, and released copies are built with it. So our own
     # invariants are never checked by assert().

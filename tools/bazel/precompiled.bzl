@@ -83,7 +83,7 @@ def _precompiled_header_impl(ctx):
         )
         files.append(compiled)
 
-    # What the compiler has to find, and nothing to link: a file that does not use LibTorch does not come to need it.
+    # Headers for the compiler, and nothing to link: a file that does not use LibTorch does not come to need it.
     own = RULES.cc_common.create_compilation_context(headers = depset(files))
     return [
         DefaultInfo(files = depset(files)),

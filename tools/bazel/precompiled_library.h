@@ -1,4 +1,4 @@
-// What most files include. A header belongs here if it is expensive to parse and no file of ours.
+// Headers of most files. A header belongs here if it is expensive to parse and no file of ours.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What most tests include: precompiled_library.h and what follows.
+// Headers of most tests: precompiled_library.h and what follows.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

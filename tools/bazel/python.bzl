@@ -84,7 +84,7 @@ def python_extension(name, srcs, hdrs, library):
     cc_binary(
         name = name,
         srcs = [":wrapper", library],
-        # What SWIG generates has warnings of its own.
+        # Code that SWIG generates has warnings of its own.
         copts = MEANING_COPTS + include + (_LIMITED if STABLE_ABI else []) + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,

@@ -35,7 +35,7 @@ if [ "$all" ]; then
 fi
 run --jobs 1 -- --cases arguments --cases lifecycle --cases memory --cases 'laws_activation'
 passed cpp python c
-# What failed is remembered, and runs first.
+# Failed cases are remembered, and run first.
 sed -i 's/"error": "NOT_FOUND"/"error": "OUT_OF_RANGE"/' conformance-1/cases/refused.json
 if "$python" -B run.py --device cpu --jobs 1 --language cpp -- --cases refused >../log 2>&1; then
   echo "FAILED: a wrong case passes" >&2

@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import zipfile
 
-# What Java's testee and the binding import.
+# Modules of Java that its testee and the binding import.
 _MODULES = "java.base,java.management,jdk.unsupported"
 
 

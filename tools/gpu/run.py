@@ -103,7 +103,7 @@ def _torch(device):
     minor = ".".join(torch["version"].split(".")[:2])
     if minor not in versions:
         fail("this kit was built for torch %s, and this Python has %s" % (", ".join(versions), torch["version"]))
-    # Where a distribution has the library elsewhere, the loader knows where.
+    # The loader knows where the library is if a distribution has it elsewhere.
     torch["lib"] = torch["lib"] if os.path.exists(os.path.join(torch["lib"], "libtorch_cpu.so")) else ""
     return torch
 
@@ -139,7 +139,7 @@ class Run:
         return os.path.join(self.options.results, "%s.%s" % (name, kind))
 
     def _again(self, language):
-        """What failed before, if that is little enough to be named."""
+        """The cases that failed before, if they are few enough to be named."""
         try:
             with open(self._path(self._base(language), "failed"), encoding="utf-8") as file:
                 names = file.read().split()

@@ -161,7 +161,7 @@ def spdx(package, version, libraries, components, provenance):
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": "addend-%s-%s" % (version, package),
-        # Of archives too: the same whenever they are built.
+        # The date of the commit, or a fixed one: archives too are the same whenever they are built.
         "creationInfo": {
             "created": provenance.get("date", "1980-01-01T00:00:00Z"),
             "creators": ["Organization: The Addend authors", "Tool: addend-documents-" + version],

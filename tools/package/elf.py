@@ -1,4 +1,4 @@
-"""What a shared library needs of the machine, as readelf tells it."""
+"""Needs of a shared library on the machine that runs it, as readelf tells them."""
 
 import os
 import re

@@ -2,7 +2,7 @@
 
 import elf
 
-# What every Linux system of a level has: no other library may be needed from outside of the wheel ...
+# Libraries that every Linux system of a level has: no other may be needed from outside of the wheel ...
 _SYSTEM = {
     "ld-linux-aarch64.so.1",
     "ld-linux-x86-64.so.2",
@@ -56,7 +56,7 @@ def _tag_of_all(platform, described):
 
 
 def tag_of(platform, needed, versions):
-    """The same for the SONAMEs that are needed from outside, and the highest symbol version of each family."""
+    """The result of `platform_tag` for SONAMEs that are needed from outside and the highest version of each family."""
     plain = platform.replace("-", "_").replace(".", "_")
     if not platform.startswith("linux-") or needed - _SYSTEM - _TORCH:
         return plain, False

@@ -42,7 +42,7 @@ def properties(facts):
 
 
 def source_link(facts):
-    """Where the sources are that the assembly calls /addend/, or None where that is not known."""
+    """The address of the sources that the assembly calls /addend/, or None if it is not known."""
     if not facts.get("repository", "").startswith(_GITHUB) or "commit" not in facts:
         return None
     project = facts["repository"][len(_GITHUB) :]

@@ -32,7 +32,7 @@ def main(library, out):
 
 
 def folders(data):
-    """Where the lists of folders lie in a library's bytes, as (start, end)."""
+    """The places of the lists of folders in a library's bytes, as (start, end)."""
     if data[:6] != b"\x7fELF\x02\x01":
         sys.exit("not an ELF file of 64 bits, lowest byte first")
     (table,) = struct.unpack_from("<Q", data, 32)

@@ -11,7 +11,7 @@ FOLDER = "reference/java"
 
 
 def _listed(folder, file):
-    """What javadoc's index holds: `memberSearchIndex = [{...}];...`"""
+    """The content of javadoc's index: `memberSearchIndex = [{...}];...`"""
     with open(os.path.join(folder, file), encoding="utf-8") as index:
         return json.loads(re.search(r"=\s*(\[.*?\]);", index.read(), re.DOTALL).group(1))
 

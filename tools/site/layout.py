@@ -1,4 +1,4 @@
-"""What all pages of the site share: their frame, and the links between them."""
+"""Frame of all pages of the site, and the links between them."""
 
 import html
 import os
@@ -14,7 +14,7 @@ MENU = [
               "docs/building.html", "docs/services.html", "docs/plans.html", "docs/architecture.html",
               "docs/glossary.html", "docs/conformance.html"]),
 ]
-# What the menu calls a page whose title is longer.
+# Names in the menu of pages whose title is longer.
 NAMES = {
     "index.html": "What it is",
     "docs/from_python.html": "From Python to the others",

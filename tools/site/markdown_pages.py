@@ -11,12 +11,12 @@ _IMAGE = re.compile(r'(<img [^>]*src=")([^"]*)(")')
 
 
 def page_of(path):
-    """Where the site has a page of the repository."""
+    """The path in the site of a page of the repository."""
     return "index.html" if path == "README.md" else re.sub(r"\.md$", ".html", path)
 
 
 def _anchor(text, _separator):
-    """As the places that show Markdown name headings."""
+    """The anchor of a heading, as the places that show Markdown name it."""
     return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
 
 

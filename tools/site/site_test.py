@@ -14,7 +14,7 @@ import urllib.parse
 SITE = API = None
 LANGUAGES = []
 
-# What a browser loads by itself: (element, attribute).
+# Addresses that a browser loads by itself: (element, attribute).
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href"), ("source", "src"), ("video", "src"),
           ("audio", "src"), ("embed", "src"), ("object", "data"), ("input", "src"), ("image", "href"), ("use", "href")}
 # Words that every language spells.

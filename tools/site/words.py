@@ -48,7 +48,7 @@ def glossary(text):
     return found
 
 
-# Where a language has another name, or says it by an argument of this one.
+# Names of words that a language calls otherwise, or says by an argument of another name.
 _OTHER_NAMES = {
     ("split", "Python"): ["Input"],
     ("live model", "Python"): ["compile", "TracedModel"],
