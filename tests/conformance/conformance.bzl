@@ -111,7 +111,7 @@ def _written_impl(ctx):
         arguments = [ctx.outputs.outs[0].dirname],
         outputs = ctx.outputs.outs,
         mnemonic = "ExportCases",
-        # What another processor's emulator asks for.
+        # The emulator of another processor needs the environment.
         use_default_shell_env = True,
     )
     return [DefaultInfo(files = depset(ctx.outputs.outs), runfiles = ctx.runfiles(ctx.outputs.outs))]

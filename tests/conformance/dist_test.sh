@@ -12,7 +12,7 @@ tar -xzf "$tarball"
 tar -xzf "$sdk"
 export PKG_CONFIG_PATH="$work/addend/lib/pkgconfig"
 unset XML_OUTPUT_FILE
-# As README.md says.
+# The commands of README.md.
 # shellcheck disable=SC2046
 cc -DADDEND_INSTALLED conformance-1/testees/c/testee.c $(pkg-config --cflags --libs addend) -lpthread \
   "-Wl,-rpath,$work/addend/lib" -o testee

@@ -181,7 +181,7 @@ Given Short(const Given& given) {
     const c10::IValue both = Mapped(given.value, change);
     return {both, both};
   }
-  // What rests within a list stays one tensor.
+  // List elements that do not move stay one tensor in value and reference.
   if (!given.value.isTensorList()) return {Mapped(given.value, change), Mapped(given.reference, change)};
   c10::List<at::Tensor> values;
   c10::List<at::Tensor> references;
@@ -249,7 +249,7 @@ class Writer {
     single_ = single_ || value.scalar_type() == at::kFloat;
     const bool moves = Moves(value, reference) && (only_ < 0 || only_ == seen_);
     seen_ += Moves(value, reference);
-    // What an operator writes has to have room for components.
+    // Written tensors need room for components, even if they do not move.
     if (!moves && !(written && composed_writes_ && IsFloating(value))) {
       return absl::StrCat("{\"tensor\": ", TensorText(value), "}");
     }
@@ -510,7 +510,7 @@ Family OfRewrites() {
   for (const RewriteCase& own : RewriteCases()) {
     const std::string op = absl::StrReplaceAll(own.op, {{"newer::", "aten::"}});
     if (Operator::Overloads(op.substr(0, op.find('.'))).empty()) continue;  // of another LibTorch; see NotHere()
-    // What newer versions have is listed for the oldest one too, by a name of its own.
+    // Cases of newer operators are listed for the oldest LibTorch too, under a name of its own.
     if (!seen.insert(absl::StrCat(op, " ", own.title)).second) continue;
     RewriteDraw draw(at::kDouble, 0.5);
     Exported exported{op, own.title, {}};

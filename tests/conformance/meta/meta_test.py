@@ -194,7 +194,7 @@ def _loses_bits(case):
             argument = float.fromhex(argument)
         if isinstance(argument, float):
             single = ctypes.c_float(argument).value
-            # What becomes infinity changes nothing: no number of the case lies in between.
+            # Arguments that become infinite change nothing: no number of the case lies in between.
             if single != argument and not math.isinf(single):
                 return True
     return False

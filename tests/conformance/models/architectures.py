@@ -269,7 +269,7 @@ class Structured(nn.Module):
         return states @ self.body.weight
 
     def expectations(self, tensors: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
-        """What plain PyTorch computes from the inputs."""
+        """The results of plain PyTorch for the inputs."""
         pair = (tensors["table"], tensors["memory"])
         masks = {"keep": tensors["keep"], "drop": tensors["drop"]}
         steps = [(tensors["step_0"], 2), (tensors["step_1"], -1)]
@@ -304,8 +304,8 @@ class Heads(nn.Module):
         return self.output(torch.tanh(self.mix(heads.flatten(1)) + table))
 
     def expectations(self, tensors: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
-        """What plain PyTorch computes of the second half: the heads move along the straight line from their baseline,
-        and tanh, the only function in it that is not affine, has the slope of its secant."""
+        """The results of plain PyTorch for the second half: the heads move along the straight line from their
+        baseline, and tanh, the only function in it that is not affine, has the slope of its secant."""
         table, baseline = tensors["table"], tensors["baseline"]
         heads = self.heads(table)
         inner, start = (self.mix(h.flatten(1)) + table for h in (heads, baseline.expand_as(heads)))

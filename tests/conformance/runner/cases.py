@@ -41,7 +41,7 @@ class Variant:
 
     @property
     def subject(self):
-        """What results are counted by: the operator, the model, or the verb."""
+        """The name by which results are counted: the operator, the model, or the verb."""
         case = self.case
         if "op" in case:
             return case["op"]
@@ -70,7 +70,7 @@ class Variant:
         return not self.repeatable and "recovery" not in self.laws
 
     def features(self):
-        """What a testee has to announce."""
+        """The features that a testee has to announce."""
         case = self.case
         needed = {
             "decompose": ["models"],

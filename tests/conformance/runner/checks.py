@@ -1,5 +1,5 @@
-"""What is checked of a case. A check is a generator: it yields lists of requests, gets their answers, and says to its
-judge what is wrong. So checks know nothing of processes, and a test can answer them itself."""
+"""Checks of a case. A check is a generator: it yields lists of requests, gets their answers, and says to its judge what
+is wrong. So checks know nothing of processes, and a test can answer them itself."""
 
 import math
 import re
@@ -72,7 +72,7 @@ class Judge:
             self._add("bits", compare.same_bits(what, got, expected))
 
     def same_again(self, what, got, expected, sizes):
-        """What has been computed twice: bit for bit, or to rounding where the device sums in another order each time."""
+        """Judges what was computed twice: bit for bit, or to rounding where the device sums in another order each time."""
         if self.repeatable:
             self.same_bits(what, got, expected)
         else:
@@ -92,15 +92,15 @@ class Judge:
 
 
 def kind_of(answer):
-    """What a wrong code is called in reports and lists of failures."""
+    """The class of a wrong code in reports and lists of failures."""
     return _KINDS.get(answer.code, "error")
 
 
 _KINDS = {"CRASH": "crash", LOST_CONTEXT: "crash", "TIMEOUT": "timeout", "PROTOCOL": "protocol"}
 
 
-# What they ask has the form of what recovery and component_permutation ask: plain tensors, and compositions by their
-# parts. A binding that gives the same bits for those has nothing left to get wrong here.
+# Laws whose requests have the form of those of recovery and component_permutation: plain tensors, and compositions by
+# their parts. A binding that gives the same bits for those has nothing left to get wrong here.
 _SAME_FORM = {"component_merge", "zero_component", "identity", "row_by_row", "deterministic"}
 
 
@@ -389,7 +389,7 @@ law_zero_component = _mapped_law(
 
 
 def law_identity(subject, judge):
-    """Where the value is the baseline, components are exactly zero, nothing is left over, the reference is the value."""
+    """Components are exactly zero if the value is the baseline, nothing is left over, the reference is the value."""
     base, plain = yield [subject.unmoved(), subject.reference()]
     if judge.ok(base, plain) and _counted(judge, base, plain) and not judge.muted:
         for what, result, truth in _pairs(judge, base, plain):
@@ -478,7 +478,7 @@ def _judge_same(judge, what, request, got, expected):
 
 
 def law_deterministic(subject, judge):
-    """The same question has the same answer, bit for bit."""
+    """Two equal requests have equal answers, bit for bit."""
     request = subject.base()
     first, second = yield [request, request.again("again")]
     if judge.ok(first, second):
@@ -486,7 +486,7 @@ def law_deterministic(subject, judge):
 
 
 def law_context_isolated(subject, judge):
-    """What is computed in between, with another policy or without success, changes nothing."""
+    """Computations in between, with another policy or without success, change nothing."""
     request = subject.base()
     other = (("preset", "fast"), ("nonlinearity", "gradient"))
     if subject.variant.policy_name == "fast":
@@ -659,7 +659,7 @@ LAWS["reference"] = _reference(exact=False)
 LAWS["reference_exact"] = _reference(exact=True)
 
 
-# What a testee has to announce for a law.
+# Features that a testee has to announce, by law.
 NEEDED_FEATURE = {
     "adjoint": "attribution",
     "direction": "directions",
@@ -710,8 +710,8 @@ _OTHER_VERBS = {"lifecycle": check_lifecycle, "memory": check_memory, "read": ch
 
 
 def differences(got, expected, named=False, numbers=True):
-    """What two answers differ in, except for the texts of errors: at most a few lines. `named`: whether the names of
-    results count; `numbers`: whether numbers do, and reports of them, or only where they stand."""
+    """The differences of two answers, except for the texts of errors: at most a few lines. `named`: whether the names
+    of results count; `numbers`: whether numbers do, and reports of them, or only where they stand."""
     if got.code != expected.code:
         return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
     found = []

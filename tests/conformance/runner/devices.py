@@ -1,4 +1,4 @@
-"""What a device's answer is worth: beside that of the CPU, where there is one, and beside what LibTorch itself can do
+"""Verdicts on a device's answers: beside that of the CPU, where there is one, and beside what LibTorch itself can do
 there."""
 
 import collections
@@ -59,7 +59,7 @@ def _apart(variant, request, got, expected, tolerances, kernel=0.0):
 
 
 def _beside_float64(variant, subject, request, own, failures, tolerances):
-    """What remains of failures beside the CPU's answer in float64, where the device is allowed what its own kernel is
+    """The failures that remain beside the CPU's answer in float64, where the device is allowed what its own kernel is
     off: the plain operator, or model, beside the CPU's in float64."""
     witnesses = [request] if _is_plain(request) else [subject.value(), subject.reference()]
     exact = [witness.in_float64(variant.dtype) for witness in witnesses]

@@ -41,7 +41,7 @@ def _log_probability_gradient(logits, c):
     return [(k == c) - p[k] for k in range(len(p))]
 
 
-# By the word of a target: the number in a row of logits, and its gradient. `c` is the class, of no use to an entropy.
+# Quantities by a target's word: the number in a row of logits, and its gradient. `c`: the class; entropies ignore it.
 QUANTITIES = {
     "probability": (lambda logits, c: softmax(logits)[c], _probability_gradient),
     "log_probability": (lambda logits, c: log_softmax(logits)[c], _log_probability_gradient),

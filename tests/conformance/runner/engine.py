@@ -15,7 +15,7 @@ _REPEATABLE = ("cpu", "far")
 
 
 class Outcome:
-    """What became of one check."""
+    """The outcome of one check."""
 
     def __init__(self, name, subject="", policy="", dtype="", check=""):
         self.name = name
@@ -227,7 +227,7 @@ class _Execution:
         self._collect()
 
     def _verdict(self, request):
-        """What is to be thought of the answers to a request; None while more has to be asked for that."""
+        """The verdict on the answers to a request; None while more has to be asked for it."""
         key = request.key
         if key not in self._verdicts:
             answers = self._answers[key]

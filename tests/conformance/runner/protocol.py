@@ -26,7 +26,7 @@ def unlines(text):
 
 
 def fields(text, count):
-    """Of a list whose entries have so many fields."""
+    """The entries of a list, each with so many fields."""
     entries = [tuple(line.split("\t")) for line in unlines(text)]
     for entry in entries:
         if len(entry) != count:
@@ -47,7 +47,7 @@ def number_of(text):
 
 
 class Request:
-    """What a testee is asked. Two requests of the same content are the same, unless `nonce` tells them apart."""
+    """A request to a testee. Two requests of the same content are the same, unless `nonce` tells them apart."""
 
     __slots__ = ("entries", "tensors", "nonce", "_key")
 
@@ -76,13 +76,13 @@ class Request:
         return self._key
 
     def again(self, nonce):
-        """The same request, to be executed once more."""
+        """A copy of the request, to be executed once more."""
         other = Request.__new__(Request)
         other.entries, other.tensors, other.nonce, other._key = self.entries, self.tensors, nonce, None
         return other
 
     def in_float64(self, dtype):
-        """The same request with all numbers that are of a dtype in float64."""
+        """The request with all numbers of a dtype in float64."""
         dtype, other = real_dtype(dtype), Request.__new__(Request)
         other.tensors = {name: Tensor("f64", tensor.shape, tensor.numbers) if tensor.dtype == dtype else tensor
                          for name, tensor in self.tensors.items()}
@@ -122,7 +122,7 @@ class Result:
 
 
 class Answer:
-    """What a testee answered."""
+    """The answer of a testee."""
 
     def __init__(self, blob):
         try:

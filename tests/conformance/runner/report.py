@@ -1,4 +1,4 @@
-"""What a run says: a table of failures for people, JUnit's XML, JSON lines, and a result file."""
+"""Reports of a run: a table of failures for people, JUnit's XML, JSON lines, and a result file."""
 
 import collections
 import json
@@ -21,7 +21,7 @@ def count(outcomes):
 
 
 def head(hello, suite, threads, cpu=None):
-    """What a reader needs to compare two runs: pairs of key and value."""
+    """Facts that a reader needs to compare two runs: pairs of key and value."""
     pairs = [
         ("suite", suite),
         ("language", hello.get("language", "")),
@@ -138,7 +138,7 @@ def json_lines(outcomes, pairs, path):
 
 
 def result(outcomes, pairs, options):
-    """What is kept of a run, for results/ and docs/conformance.md. Nobody writes it by hand."""
+    """The record of a run, for results/ and docs/conformance.md. Nobody writes it by hand."""
     by_subject = {}
     for outcome in outcomes:
         if outcome.subject:

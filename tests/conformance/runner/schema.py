@@ -35,7 +35,7 @@ _AT_THE_TOP = {"$schema", "title", "definitions"}
 
 
 def problems(value, schema):
-    """What is wrong with a value, as texts that begin with its place; empty if nothing is."""
+    """The faults of a value, as texts that begin with its place; empty if there are none."""
     _refuse_unknown(schema, _KNOWN | _AT_THE_TOP)
     return _check(value, schema, schema, "")
 

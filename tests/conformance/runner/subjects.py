@@ -1,4 +1,4 @@
-"""What a case asks, as requests, in all the changed forms that laws need.
+"""Requests of a case, in all the changed forms that laws need.
 
 A subject is a variant with its tensors made. It gives the request of the case itself (`base`), the plain operator or
 model on values, baselines or single components (`plain`), and the same question with the components mapped to others:
@@ -311,7 +311,7 @@ class ModelSubject:
         return self._request(verb or self.variant.verb, names, entries, tensors, parts, policy)
 
     def attribution(self, targets, limit=None):
-        """What each component gives to some numbers of the first output. `limit`: of memory, in bytes."""
+        """A request for what each component gives to some numbers of the first output. `limit`: of memory, in bytes."""
         request = self.base(verb="attribute")
         entries = dict(request.entries, targets=protocol.lines((target,) for target in targets))
         if limit is not None:
@@ -326,7 +326,7 @@ class ModelSubject:
 
     @staticmethod
     def recorded(request):
-        """The same of a program that was recorded of the model, saved and loaded."""
+        """The request for a program that was recorded of the model, saved and loaded."""
         return Request(request.verb, dict(request.entries, program="1"), request.tensors)
 
     def value(self):
@@ -448,7 +448,7 @@ class _Input:
         return baseline_tensor(description, value, self.variant.tensor)
 
     def reference(self):
-        """What the operators run on beside the value."""
+        """The tensor that the operators run on beside the value."""
         if self.labels is not None:
             baseline = self.baseline().numbers
             numbers = [b if label >= 0 else x for x, b, label in zip(self.value.numbers, baseline, self.labels)]

@@ -40,7 +40,7 @@ LONG_NAMES = {
 }
 FLOATING = ("f64", "f32", "f16", "bf16")
 COMPLEX = {"c64": "f32", "c128": "f64"}
-# What array.array calls the types that it has.
+# Type codes of array.array, by dtype.
 _ARRAYS = {"f64": "d", "f32": "f", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "u8": "B", "bool": "B"}
 
 
@@ -83,7 +83,7 @@ class Tensor:
         return self._raw
 
     def __eq__(self, other):
-        """The same bits."""
+        """True if dtype, shape and bits are the same."""
         return (self.dtype, self.shape, self.raw) == (other.dtype, other.shape, other.raw)
 
     def __repr__(self):

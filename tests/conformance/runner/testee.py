@@ -35,7 +35,7 @@ class Lost:
 # The code of the answer to a request that made the testee lose the context of its device.
 LOST_CONTEXT = "LOST_CONTEXT"
 
-# What LibTorch calls a device that has a name of its own here: //tests/far, which the testee's command loads.
+# LibTorch's name of a device that has a name of its own here: //tests/far, which the testee's command loads.
 _DEVICES = {"far": "privateuseone"}
 
 

@@ -24,7 +24,7 @@ class Tolerances:
         return Allowance(self.base[dtype]["rtol"], self.base[dtype]["atol"], quadrature, factor, used, kernel)
 
     def usage(self):
-        """What the entries met, to be merged with other processes' and shown by `remarks`."""
+        """The use of the entries, to be merged with other processes' and shown by `remarks`."""
         return [(entry.asked, entry.largest) for entry in self.entries]
 
     def merge(self, usage):

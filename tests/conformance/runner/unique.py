@@ -1,4 +1,4 @@
-"""What is unique of an operator's results, so that the answers of two implementations of LibTorch can be compared by it.
+"""Unique parts of an operator's results, by which the answers of two implementations of LibTorch can be compared.
 
 Most results are unique to rounding and are compared number by number. Of the others `_TABLE` says in which way they are
 not: factors are known up to signs and rotations, an index among equal elements is as good as another one, and side
@@ -71,7 +71,7 @@ class _WhereMade:
 
 
 class _Nothing:
-    """What only an implementation's own derivative reads."""
+    """A result that only an implementation's own derivative reads."""
 
     @staticmethod
     def close(*_):
@@ -192,7 +192,7 @@ def _source(request):
 
 
 def _ties(judge, source, numbers):
-    """Of each number, whether two or more elements of the source are equal to it, to rounding."""
+    """Whether two or more elements of the source are equal to a number, to rounding, for each number."""
     ordered = sorted(number for number in source.numbers if number == number)
     allowance, result = judge.allowance(source.dtype), []
     for number in numbers:
@@ -317,7 +317,7 @@ _QR = _Factors(_of_qr)
 _BATCH_NORM = (_NUMBERS, _WHERE_MADE, _WHERE_MADE, _WHERE_MADE)
 _EMBEDDING_BAG = (_NUMBERS, _NOTHING, _NOTHING, _NOTHING)
 
-# By operator, or by overload: the sense in which each result is unique; behind the last one: all numbers.
+# Senses in which results are unique, by operator or overload; behind the last one: all numbers.
 _TABLE = {
     "aten::_batch_norm_with_update": _BATCH_NORM,
     "aten::_embedding_bag": _EMBEDDING_BAG,

@@ -168,7 +168,7 @@ class LawTest(unittest.TestCase):
 
 
 class StatementTest(unittest.TestCase):
-    """What a case itself states."""
+    """Statements of a case itself."""
 
     def test_numbers(self):
         exact = {

@@ -1,5 +1,5 @@
-"""What the runner makes of a device that is not the CPU: one that refuses, one that is less exact, one whose results are
-others where none is unique."""
+"""Tests of the runner with a device that is not the CPU: one that refuses, one that is less exact, one whose results
+are others where none is unique."""
 
 import math
 import os
@@ -30,7 +30,7 @@ class DeviceTest(unittest.TestCase):
     known = {}  # outcomes of runs so far
 
     def outcomes(self, *arguments, **named):
-        """By case and dtype; see `run_suite`."""
+        """Outcomes by case and dtype; see `run_suite`."""
         key = repr((arguments, named))
         if key not in self.known:
             self.known[key] = self.run_suite(*arguments, **named)
@@ -171,7 +171,7 @@ class DeviceTest(unittest.TestCase):
 
 
 def answer(*results):
-    """Of tensors, and of compositions by their parts."""
+    """An answer of tensors, and of compositions by their parts."""
     entries, tensors = [], {}
     for index, result in enumerate(results):
         key = "r%d" % index

@@ -513,7 +513,7 @@ class Doctors:
             toy.fail("INVALID_ARGUMENT", '"square_cuda" not implemented for \'Float\'')
 
     def wants_full_precision(toy, verb):
-        """As a GPU multiplies in TF32 unless its library is told otherwise."""
+        """A GPU multiplies in TF32 unless its library is told otherwise."""
         if os.environ.get("NVIDIA_TF32_OVERRIDE") != "0" or "CUBLAS_WORKSPACE_CONFIG" not in os.environ:
             Doctors.half_precision(toy, verb)
 

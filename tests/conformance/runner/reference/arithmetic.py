@@ -16,13 +16,13 @@ def as_tensor(x):
 
 
 def shared_marks(*operands):
-    """What all compositions among the operands come from."""
+    """The marks that all compositions among the operands share."""
     marks = [x.marks for x in operands if is_composition(x)]
     return frozenset.intersection(*marks) if marks else frozenset()
 
 
 def constant_of(result, operands, forward):
-    """What an affine operator gives beside its linear part."""
+    """The part of an affine operator's reference that is not linear."""
     rows = [x.reference if is_composition(x) else None for x in operands]
     return zip_map(lambda f, passed: f - passed, result.reference, forward(*rows))
 
@@ -150,7 +150,7 @@ def _content_first(policy, a, d):
 
 
 def _at_value_where(a, d, result, where):
-    """Where the divisor passes through zero the whole quotient is linearized at the value: SPEC.md#stand-ins."""
+    """Linearizes the whole quotient at the value where the divisor passes through zero: SPEC.md#stand-ins."""
     if not any(where.data):
         return result
     shape = result.shape

@@ -69,7 +69,7 @@ def composition(spec):
     of = lambda index: labels.at(tuple(0 if s == 1 else i for s, i in zip(labels.shape, index[:rank])))
     numc = spec.get("numc", max(labels.data) + 1)
     rows = [indicator(value.shape, lambda i, k=k: of(i) == k, move) for k in range(numc)]
-    # What belongs to no component is in the reference with its value.
+    # Elements of no component are in the reference with their value.
     reference = Tensor(value.shape, [v if of(i) < 0 else b for i, v, b in zip(positions(value.shape), value.data, baseline.data)])
     return Composition(rows, reference, None, value=value)
 
@@ -102,7 +102,7 @@ DIGITS = 13
 
 
 def rounded(x, scale):
-    """What a float64 knows of a number beside numbers of a size."""
+    """The digits of a number that a float64 knows beside numbers of a size."""
     if math.isnan(x):
         return "NaN"
     if math.isinf(x):

@@ -39,7 +39,7 @@ def secant(f, df, x, b, smooth):
     return (f(x) - f(b)) / (x - b)
 
 
-# Of float64.
+# Machine epsilon of float64.
 EPSILON = 2.0**-52
 
 

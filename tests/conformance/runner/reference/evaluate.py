@@ -1,4 +1,4 @@
-"""What a case has to give: its operator, evaluated by the formulas of SPEC.md."""
+"""Expected results of a case: its operator, evaluated by the formulas of SPEC.md."""
 
 import itertools
 import math

@@ -12,7 +12,7 @@ def eye(n):
 
 
 def inverse(a):
-    """By elimination with pivots."""
+    """The inverse, by elimination with pivots."""
     n = a.shape[0]
     rows = [[a.at((i, j)) for j in range(n)] + [float(i == j) for j in range(n)] for i in range(n)]
     for k in range(n):
@@ -26,7 +26,7 @@ def inverse(a):
 
 
 def determinant(a):
-    """By expansion: small matrices only."""
+    """The determinant, by expansion: small matrices only."""
     n = a.shape[0]
     if n == 0:
         return 1.0

@@ -224,7 +224,7 @@ def shapley(run, x):
 
 
 def expected(path, data, case, choices):
-    """What a case has to give under the choices of a policy."""
+    """The results that a case has to give under the choices of a policy."""
     model_path = path.parent / case["model"]
     network, names = NETWORKS[model_path.stem]
     tensors = read_tensors(path.parent / data)

@@ -98,7 +98,7 @@ def relu_network(net, x):
 
 
 def convolution_by_patches(net, name, x, stride, padding):
-    """As a matrix product, not by the reference's own convolution: each output position reads its patch."""
+    """Convolves by a matrix product, not by the reference's own convolution: each output position reads its patch."""
     weight, bias = net.weights(name)
     channels, _, kernel, _ = weight.shape
     samples, _, height, width = x.shape
@@ -159,7 +159,7 @@ def gru(net, x):
 
 
 def transformer_encoder(net, tokens):
-    """What LibTorch's layers compute, fused or not."""
+    """The encoder that LibTorch's layers compute, fused or not."""
     x = net.probed("embedding", embedding(net.parameters, "embedding", tokens))
     x = net("add.Tensor", x, net.parameters["position"])
     for layer in (0, 1):
@@ -258,7 +258,7 @@ def nested(net, table):
     return [logits, hidden, net("softmax.int", logits, -1), largest, size]
 
 
-# By the name of the file: the network, and the names of its arguments.
+# Networks by the name of the file, with the names of their arguments.
 NETWORKS = {
     "mlp": (mlp, ["table"]),
     "relu_network": (relu_network, ["image"]),

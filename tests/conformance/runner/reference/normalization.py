@@ -53,7 +53,7 @@ def layer_norm(policy, x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 @operator("aten::native_layer_norm")
 def native_layer_norm(policy, x, normalized_shape, weight, bias, eps):
-    """The same, with the mean and the inverse deviation of each group."""
+    """Layer normalization, with the mean and the inverse deviation of each group."""
     inner = policy.inner()
     size = math.prod(normalized_shape)
     lead = x.shape[: x.rank - len(normalized_shape)]

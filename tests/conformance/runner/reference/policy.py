@@ -34,7 +34,7 @@ class Policy:
         return dataclasses.replace(self, nonlinearity="path", bias="residual", overrides=())
 
     def of(self, op):
-        """What holds for one operator, "aten::softmax" or "aten::max.dim"."""
+        """The choices for one operator, "aten::softmax" or "aten::max.dim"."""
         if not self.overrides:
             return self
         choices = dict(self.given)

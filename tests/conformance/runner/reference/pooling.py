@@ -18,7 +18,7 @@ def _spread(value, count, otherwise=None):
 
 
 def windows(shape, spatial, size, stride, padding, dilation, ceil_mode):
-    """Of every output the positions of its window that are inside the input, and the sizes of the output."""
+    """The positions of each output's window that are inside the input, and the sizes of the output."""
     lead, sizes = shape[: len(shape) - spatial], shape[len(shape) - spatial :]
     axes, out = [], []
     for d in range(spatial):

@@ -27,7 +27,7 @@ _moving("aten::select.int")(lambda t, dim, index: t.select(dim, index))
 
 @operator("aten::set_.source_Tensor")
 def set_to(policy, x, source):
-    """Nothing is written: x is in the memory of the other one."""
+    """Moves x into the memory of the source, whose elements are not written."""
     return map_linear(policy, source, lambda t: t)
 
 

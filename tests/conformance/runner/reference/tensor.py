@@ -194,7 +194,7 @@ def total(tensors, shape):
 
 
 def matmul(a, b):
-    """As LibTorch's: vectors are rows on the left and columns on the right, leading dimensions broadcast."""
+    """A product as LibTorch's: vectors are rows on the left and columns on the right, leading dimensions broadcast."""
     left = a if a.rank > 1 else a.reshape((1,) + a.shape)
     right = b if b.rank > 1 else b.reshape(b.shape + (1,))
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])

@@ -14,7 +14,7 @@ import evaluate  # noqa: E402
 
 
 def close(a, b):
-    """The same numbers up to the rounding of another machine's mathematical library."""
+    """True if numbers are equal up to the rounding of another machine's mathematical library."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
     if isinstance(a, list) and isinstance(b, list):
@@ -30,7 +30,7 @@ def renew(path, check):
     wrong = []
     pinned = 0
     for case in file["cases"]:
-        # What has another source, or none, stays as it is. A new case says that it wants numbers from here by
+        # Numbers of another source, or none, stay as they are. A new case says that it wants numbers from here by
         # "expect": {"reference": "", "outputs": []}.
         if "reference" not in case.get("expect", {}) or "model" in case:
             continue

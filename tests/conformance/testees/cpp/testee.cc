@@ -79,7 +79,7 @@ std::string CodeName(int32_t code) {
 
 // ---- Tensors
 
-// The same numbers, through memory of this program.
+// Copies numbers through memory of this program.
 Tensor ThroughMemory(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case ADDEND_FLOAT64:
@@ -343,7 +343,7 @@ struct TemporaryFolder {
   std::string path = (std::filesystem::temp_directory_path() / "addend_program_XXXXXX").string();
 };
 
-// What a recorded program is, once it was a folder.
+// A recorded program as a model, once it was a folder.
 Model Recorded(const Model& model, const Request& request) {
   const TemporaryFolder folder;
   model.Record(request).Save(folder.path);
@@ -355,7 +355,7 @@ Model LoadModel(const Frame& request, const Request& made) {
   return request.Text("program") == "1" ? Recorded(model, made) : model;
 }
 
-// What a call or a decomposition needs, made once; each call of the function computes.
+// Prepares a call or a decomposition once; each call of the function computes.
 std::function<Results()> Prepare(const std::string& verb, const Frame& request, Compositions* compositions) {
   const Context context = MakeContext(request);
   if (verb == "call") {

@@ -7,8 +7,8 @@ internal static class Asked
 {
     private static (string Name, DType? DType, Model Model)? s_last;
 
-    /// <summary>What a request asks for, ready to be executed any number of times on any thread. Compositions go into
-    /// the dictionary.</summary>
+    /// <summary>Prepares what a request asks for, to be executed any number of times on any thread. Compositions go
+    /// into the dictionary.</summary>
     internal static Func<Results> Prepare(
         string verb, Message request, Dictionary<string, Composition> compositions, Scope scope)
     {

@@ -5,7 +5,7 @@ using System.Runtime.InteropServices;
 
 namespace Addend.Conformance;
 
-/// <summary>What is wrong with a request, and not with what it asks.</summary>
+/// <summary>A fault of a request itself, and not of what it asks.</summary>
 internal sealed class ProtocolException(string message) : Exception(message);
 
 /// <summary>A request or an answer: tensors and texts in a frame. Numbers go through .NET's own arrays in both
@@ -144,7 +144,7 @@ internal sealed class Message
 
     private static Tensor Resolved(Tensor tensor) => Operators.Call("aten::resolve_conj", tensor).Tensor();
 
-    /// <summary>The same numbers, read into an array and made a tensor again.</summary>
+    /// <summary>Copies numbers: reads them into an array and makes it a tensor again.</summary>
     private static Tensor ThroughArray(Tensor tensor)
     {
         return tensor.DType switch

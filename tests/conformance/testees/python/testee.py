@@ -23,7 +23,7 @@ REPORT = (
     "operators nodes worst_recovery_error worst_bracket failures absorbed absorbed_failures path_ruled "
     "stand_in_references unattributed"
 ).split()
-# What Python has arrays of.
+# Type codes of Python's arrays, by dtype.
 ARRAYS = {
     "uint8": "B",
     "int8": "b",
@@ -37,7 +37,7 @@ device = "cpu"
 
 
 def in_memory(tensor):
-    """The same numbers in an array of one's own; the tensor itself where Python has no such array."""
+    """Copies numbers into an array of one's own; gives the tensor itself if Python has no such array."""
     if tensor.dtype not in ARRAYS or tensor.size == 0:
         return tensor
     flat = array.array(ARRAYS[tensor.dtype], tensor.memoryview().tobytes())
@@ -76,7 +76,7 @@ class Frame:
         return text.split("\n") if text else []
 
     def entries(self, key, fields):
-        """Of a list, each with so many fields."""
+        """The entries of a list, each with so many fields."""
         return [(line.split("\t") + [""] * fields)[:fields] for line in self.lines(key)]
 
     def integer(self, key, otherwise):
@@ -225,8 +225,8 @@ def load_model(frame):
 
 
 def make_inputs(frame):
-    """What a model is given: inputs by position, or a dictionary of named ones. A name that comes again has no place in
-    the same dictionary, and gets another."""
+    """The arguments of a model: inputs by position, or a dictionary of named ones. A name that comes again has no place
+    in the same dictionary, and gets another."""
     positional, named = [], []
     for name, key in frame.entries("inputs", 2):
         split = frame.text(key + ".split")
@@ -260,7 +260,7 @@ def load_or_record(frame, inputs):
 
 
 def prepare(verb, frame, compositions):
-    """What a call or a decomposition needs is made once; the function that is returned computes: results, names."""
+    """Prepares a call or a decomposition once; the function that is returned computes: results, names."""
     context = make_context(frame)
     if verb == "call":
         positional, named = make_arguments(frame, compositions)

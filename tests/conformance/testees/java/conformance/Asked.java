@@ -40,7 +40,7 @@ final class Asked {
 
   private Asked() {}
 
-  /** What a request asks for, ready to be executed any number of times on any thread. Compositions go into the map. */
+  /** Prepares a request's work, to be executed any number of times on any thread. Compositions go into the map. */
   static Supplier<Results> prepare(
       String verb, Message request, Map<String, Composition> compositions, Scope scope) {
     if (verb.equals("call")) {

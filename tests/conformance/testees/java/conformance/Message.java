@@ -26,7 +26,7 @@ final class Message {
   private final Set<String> complex = new LinkedHashSet<>();
   private final Set<String> host = new HashSet<>();
 
-  /** What is wrong with a request, and not with what it asks. */
+  /** A fault of a request itself, and not of what it asks. */
   static final class ProtocolException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -159,7 +159,7 @@ final class Message {
     file.add(name, throughJava(real));
   }
 
-  /** The same numbers, read into an array of Java and made a tensor again. */
+  /** Copies numbers: reads them into an array of Java and makes it a tensor again. */
   private static Tensor throughJava(Tensor tensor) {
     final long[] shape = tensor.shape();
     final Tensor copy;

@@ -1,6 +1,6 @@
 package dev.addend;
 
-/** What the conformance suite asks that is no business of users. */
+/** Internals for the conformance suite that are no business of users. */
 public final class Internals {
   private Internals() {}
 
