@@ -1,4 +1,4 @@
-"""What tests leave for who ran them, in $TEST_UNDECLARED_OUTPUTS_DIR."""
+"""Files that tests leave in $TEST_UNDECLARED_OUTPUTS_DIR for who ran them."""
 
 import io
 import os

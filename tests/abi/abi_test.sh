@@ -33,7 +33,7 @@ else
   failed=1
 fi
 
-# What the baseline lacks could be removed again without a word.
+# Functions that the baseline lacks could be removed again without a word.
 # Names are words.
 # shellcheck disable=SC2013
 for symbol in $(grep '^addend_' c_api/symbols.txt); do
@@ -125,7 +125,7 @@ passes() {
   fi
 }
 
-# What may happen: new constants, and new functions under a new version.
+# Changes that are allowed: new constants, and new functions under a new version.
 fresh appended
 sed -i 's/ADDEND_BOOL = 0x0806/&,\n  ADDEND_NEW = 0x7777/; s/^enum addend_code {/enum addend_new { ADDEND_NEWER = 1 };\n&/' \
   "$work/appended/addend.h"

@@ -105,10 +105,10 @@ enum addend_code {
 ADDEND_API int32_t addend_status_code(const addend_status* status) ADDEND_NOEXCEPT;
 /* One line that says what to do; "" for NULL. Borrowed. */
 ADDEND_API const char* addend_status_message(const addend_status* status) ADDEND_NOEXCEPT;
-/* Where in C++ it happened; "" unless the context asked for it. Borrowed. */
+/* Place of the error in C++; "" unless the context asked for it. Borrowed. */
 ADDEND_API const char* addend_status_detail(const addend_status* status) ADDEND_NOEXCEPT;
-/* What the message says, as data: "op", "op_index", "module_path", "function", "file", "line", "parameters" of the
- * operator to blame, "callback" (the number that a callback returned). NULL where there is nothing. Borrowed. */
+/* Data of the message: "op", "op_index", "module_path", "function", "file", "line", "parameters" of the operator to
+ * blame, "callback" (the number that a callback returned). NULL where there is nothing. Borrowed. */
 ADDEND_API const char* addend_status_payload(const addend_status* status, const char* key) ADDEND_NOEXCEPT;
 ADDEND_API void addend_status_release(addend_status* status) ADDEND_NOEXCEPT;
 
@@ -269,7 +269,7 @@ ADDEND_API int32_t addend_tensor_dtype(const addend_tensor* tensor) ADDEND_NOEXC
 ADDEND_API const char* addend_tensor_device(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* The elements of a contiguous tensor on the CPU, to be read; NULL for others. Borrowed. */
 ADDEND_API const void* addend_tensor_data(const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* As PyTorch prints it. out: out_text (new). */
+/* Prints a tensor like PyTorch. out: out_text (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_string(const addend_tensor* tensor,
                                                                    addend_string** out_text) ADDEND_NOEXCEPT;
 ADDEND_API void addend_tensor_release(addend_tensor* tensor) ADDEND_NOEXCEPT;
@@ -284,10 +284,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_decode(const void*
 ADDEND_API size_t addend_tensor_file_size(const addend_tensor_file* file) ADDEND_NOEXCEPT;
 /* The name of a tensor; "" for that of a .npy file. Borrowed until the file changes. */
 ADDEND_API const char* addend_tensor_file_name(const addend_tensor_file* file, size_t index) ADDEND_NOEXCEPT;
-/* By name; NULL: the first one. out: out_tensor (new). errors: NOT_FOUND. */
+/* Gives a tensor by name; NULL: the first one. out: out_tensor (new). errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_tensor(const addend_tensor_file* file, const char* name,
                                                                      addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* What the file says under a key; NULL where it says nothing. Borrowed until the file changes. */
+/* Metadata of the file under a key; NULL where there is none. Borrowed until the file changes. */
 ADDEND_API const char* addend_tensor_file_metadata(const addend_tensor_file* file, const char* key) ADDEND_NOEXCEPT;
 /* An empty file. out: out_file (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_create(addend_tensor_file** out_file) ADDEND_NOEXCEPT;
@@ -296,7 +296,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_add(addend_tensor_
                                                                   const addend_tensor* tensor) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_set_metadata(addend_tensor_file* file, const char* key,
                                                                            const char* value) ADDEND_NOEXCEPT;
-/* As .safetensors, all or nothing. */
+/* Writes the file as .safetensors, all or nothing. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_write(const addend_tensor_file* file,
                                                                     const char* path) ADDEND_NOEXCEPT;
 ADDEND_API void addend_tensor_file_release(addend_tensor_file* file) ADDEND_NOEXCEPT;
@@ -333,7 +333,7 @@ ADDEND_API int64_t addend_composition_numc(const addend_composition* composition
 /* S; -1 where there is no such dimension. */
 ADDEND_API size_t addend_composition_num_dims(const addend_composition* composition) ADDEND_NOEXCEPT;
 ADDEND_API int64_t addend_composition_size(const addend_composition* composition, size_t dim) ADDEND_NOEXCEPT;
-/* Of the value; the parts of half types are float32. */
+/* Type of the value; the parts of half types are float32. */
 ADDEND_API int32_t addend_composition_dtype(const addend_composition* composition) ADDEND_NOEXCEPT;
 /* "cpu", "cuda:0". Borrowed. */
 ADDEND_API const char* addend_composition_device(const addend_composition* composition) ADDEND_NOEXCEPT;
@@ -399,7 +399,7 @@ ADDEND_API void addend_explanation_release(addend_explanation* explanation) ADDE
 
 /* ---- Requests: what a model is asked ---------------------------------------------------------------------------- */
 
-/* Nothing yet. out: out_request (new). */
+/* Makes an empty request. out: out_request (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_create(addend_request** out_request) ADDEND_NOEXCEPT;
 /* The next input, plain so far: it has no components. The functions below say more about the input that was added
  * last. `name`: the argument of the model that it is for; NULL: the next one in order. in: value (shared). */
@@ -415,14 +415,14 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_split_labels(addend_re
 /* Components [numc, *shape] as given; the rest of the input is its reference. in: parts (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_split_parts(addend_request* request,
                                                                       const addend_tensor* parts) ADDEND_NOEXCEPT;
-/* What means "nothing": a tensor that broadcasts to the input, or one number (for ids: a token). Zero unless given.
+/* The baseline: a tensor that broadcasts to the input, or one number (for ids: a token). Zero unless given.
  * in: baseline (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline(addend_request* request,
                                                                        const addend_tensor* baseline) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_number(addend_request* request,
                                                                               double baseline) ADDEND_NOEXCEPT;
-/* Where the input's components begin on the axis that all inputs share; -1, as at the beginning: right behind those of
- * the inputs before it. */
+/* Sets the place of the input's components on the axis that all inputs share; -1, as at the beginning: right behind
+ * those of the inputs before it. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_first_component(addend_request* request,
                                                                               int64_t first) ADDEND_NOEXCEPT;
 /* The name of the input's next component; those without name are called by their position. */
@@ -507,7 +507,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_r
  * "absorbed_failures", "path_ruled", "stand_in_references", "unattributed", "trace_seconds", "linearize_seconds",
  * "sweep_seconds"; NaN where there is no such number. */
 ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
-/* What a reader has to know, one line each; NULL behind the last one. Borrowed. */
+/* Notes that a reader has to know, one line each; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
 /* The report as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst first.
  * out: out_json (new). */
@@ -525,7 +525,7 @@ ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin(const addend_context* context,
                                                               const addend_request* request,
                                                               addend_trace** out_trace) ADDEND_NOEXCEPT;
-/* Where in the model the thread is now, for reports, probes and policy: "encoder.layers.3"; "" outside.
+/* Sets the module that the thread runs now, for reports, probes and policy: "encoder.layers.3"; "" outside.
  * Thread: that of addend_trace_begin. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_module(addend_trace* trace,
                                                                    const char* module_path) ADDEND_NOEXCEPT;
@@ -542,7 +542,7 @@ ADDEND_API void addend_trace_release(addend_trace* trace) ADDEND_NOEXCEPT;
 
 /* ---- Operators by name ------------------------------------------------------------------------------------------ */
 
-/* Nothing yet. out: out_arguments (new). */
+/* Makes an empty list of arguments. out: out_arguments (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_create(addend_arguments** out_arguments) ADDEND_NOEXCEPT;
 /* Each adds one argument: the next in the order of the schema where `name` is NULL, else the one of that name. Between
  * addend_arguments_begin_list and _end_list each adds one element. in: composition, tensor (shared). */

@@ -18,7 +18,7 @@ INVALID_ARGUMENT = 3
 
 NUMBERS = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t,
            "double": ctypes.c_double}
-# What is given where NULL is not: any other text is "x", any other number 1.
+# Arguments where NULL is not given: any other text is "x", any other number 1.
 TEXTS = {"path": SAMPLE, "target": b"top1", "key": b"preset", "options": b"{}", "op": b"aten::relu", "principle": b"path",
          "direction": b"auto", "word": b"mean", "methods": b"forward", "name": b"input", "value": b"auto"}
 KNOWN = {"size": 4, "dtype": 0x2002, "index": 0}
@@ -36,7 +36,7 @@ def no_program(payload, example, inputs, num_inputs, out_program):
 
 
 class Client:
-    """What a generator of bindings would write."""
+    """A client as a generator of bindings would write it."""
 
     def __init__(self, api, path):
         self.library = ctypes.CDLL(path)
@@ -149,7 +149,7 @@ class CallsTest(unittest.TestCase):
         return self.handle(kind.replace("const ", "").rstrip("*"))
 
     def outcome(self, function, null):
-        """What a call gives whose parameter `null` is NULL."""
+        """The outcome of a call whose parameter `null` is NULL."""
         arguments = [None if p["name"] == null else self.argument(p) for p in function["parameters"]]
         outcome = self.client(function["name"], *arguments)
         for parameter, argument in zip(function["parameters"], arguments):  # a trace that is open stops the next

@@ -148,7 +148,7 @@ class ApiTest(unittest.TestCase):
         return {name: text for name, text in FILES.items() if name.endswith(end)}
 
     def test_swig_has_a_typemap_for_everything(self):
-        """What has none becomes a class SWIGTYPE_p_..., which no face can use."""
+        """Types without a typemap become classes SWIGTYPE_p_..., which no face can use."""
         for name, text in {**self.made(".java"), **self.made(".cs")}.items():
             with self.subTest(name):
                 self.assertNotIn("SWIGTYPE_p_", text)

@@ -14,11 +14,11 @@ FACES = {
     "C#": ["bindings/csharp/", "bindings/swig/csharp.i"],
 }
 
-# What makes the release functions of all handles: a macro, or a generator.
+# Faces that make the release functions of all handles, by a macro or a generator.
 RELEASES_ALL = ("Python", "C#")
 
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.DOTALL | re.MULTILINE)
-# Of SWIG: what is left out, what lets other threads run, what is declared to be wrapped.
+# Lines of SWIG that use nothing: functions that are left out, let other threads run, or are declared to be wrapped.
 _NO_USE = re.compile(r"(?m)^(?:%ignore|%exception|ADDEND_UNLOCKED|addend_status\* addend_|void addend_)[^\n]*")
 
 

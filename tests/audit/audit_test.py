@@ -140,7 +140,7 @@ class AuditTest(unittest.TestCase):
             written = set(file)
         self.assertEqual([line for line in acknowledged if line not in written], [])
         records, _ = check_log.check(log, MODEL)
-        # Of each writer one record more may be whole, of which it could not tell.
+        # Each writer may have written one whole record more, of which it could not tell.
         self.assertGreater(records, len(acknowledged))
         self.assertLessEqual(records, len(acknowledged) + KILLS + 1)
 

@@ -11,7 +11,7 @@ import sys
 
 
 def number(value):
-    """As ECMAScript writes it, from the digits of Python's repr(), which are the shortest too."""
+    """Writes a number like ECMAScript, from the digits of Python's repr(), which are the shortest too."""
     if isinstance(value, int):
         return str(value)
     if value == 0:

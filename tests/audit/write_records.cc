@@ -26,7 +26,7 @@ constexpr char kFolder[] = "docs/examples/models/breast_cancer/";
 constexpr int64_t kRows = 200;
 constexpr int64_t kColumns = 30;
 
-// What record k is given in place of random numbers and the clock.
+// Options of record k, in place of random numbers and the clock.
 std::string OptionsOf(int64_t k) {
   char text[256];
   std::snprintf(

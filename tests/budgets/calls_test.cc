@@ -31,7 +31,7 @@ struct Budget {
   double decomposition;
 };
 
-// By operator that a run has: views, which launch nothing, count as one as well.
+// Checks the calls per operator of a run: views, which launch nothing, count as one as well.
 void CheckBudget(const Network& network, const Budget& budget) {
   at::manual_seed(8);
   Input input;

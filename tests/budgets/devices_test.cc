@@ -1,5 +1,5 @@
-// What is looked at ahead on a device, or remembered, where that would be wrong: answers are those of the CPU, or of a
-// first run.
+// Answers on a device are those of the CPU, or of a first run, also where it would be wrong to look ahead or to
+// remember.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

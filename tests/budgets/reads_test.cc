@@ -106,13 +106,13 @@ TEST_F(ReadsTest, APlanReadsAFewNumbers) {
   EXPECT_LE(ReadsOf([&] { plan->Attribute({Tokens().value}); }), kMost);
 }
 
-// What is read together is what is read one after the other.
+// Numbers that are read together are those that are read one after the other.
 TEST_F(ReadsTest, ItemsGetTheirOwnNumbers) {
   const Tensor all = at::arange(12, at::kFloat).to(far::TheDevice());
   std::vector<double> sums(6, 0);
   const auto item = [&](size_t k) {
     double sum = 0;
-    // As many numbers as the item's index says, the second depending on the first.
+    // Each item reads as many numbers as its index says, the second depending on the first.
     for (size_t n = 0; n < k; ++n) sum += ReadNumber(all.narrow(0, static_cast<int64_t>(k + n), 1) + sum);
     const Tensor both = ReadNumbers(all.narrow(0, static_cast<int64_t>(k), 2));
     sums[k] = sum + both[1].item<double>();
@@ -137,7 +137,7 @@ TEST_F(ReadsTest, AnErrorOfAnItemEndsAll) {
                             }),
                std::runtime_error);
   EXPECT_EQ(ended, 2);
-  // Nothing of it stays: numbers are read at once again.
+  // Reading together has ended: numbers are read at once again.
   EXPECT_EQ(ReadNumber(number), 1);
 }
 

@@ -1,4 +1,4 @@
-"""What one case of the table is: a small model, what it is given, and what is known of it before anything runs."""
+"""A case of the table: a small model, its inputs, and what is known of it before anything runs."""
 
 import contextlib
 import dataclasses
@@ -139,7 +139,7 @@ class Run:
         return [source.turned() for source in self.split] + list(self.plain)
 
     def output(self, arguments):
-        """What the model itself computes."""
+        """The output that the model itself computes."""
         with self.within():
             return self.model(*[a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]).detach().clone()
 

@@ -1,4 +1,4 @@
-"""What real models do that decompositions, explanations, replays or exports stumbled over.
+"""Constructs of real models that broke decompositions, explanations, replays or exports.
 
 Every construct has a case, or a test of its own, in the file of its area.
 """

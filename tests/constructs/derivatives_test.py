@@ -129,7 +129,7 @@ LAYERS = {
 
 
 class Sums(unittest.TestCase):
-    """What every run has to obey: nothing is left over, the parts recover, and the reference is the model's."""
+    """Rules for every run: nothing is left over, the parts recover, and the reference is the model's."""
 
     def judge(self, model, value, baseline, dims=-1, **choices):
         torch.manual_seed(11)
@@ -171,7 +171,7 @@ class Derivatives(Sums):
 
     @of("gradients of layers")
     def test_replays_have_the_gradients_of_their_own_inputs(self):
-        """What an operator saves for its gradient is no constant of the program."""
+        """Tensors that an operator saves for its gradient are no constants of the program."""
         for name, (make, shape) in LAYERS.items():
             with self.subTest(name):
                 torch.manual_seed(2)
@@ -284,7 +284,7 @@ class Places(Sums):
             "rows": lambda x: x.new_zeros(3).index_add(0, torch.where(x.view(3, 4) > 0)[0], x[x > 0]),
             "numbers": lambda x: x * torch.where(x.view(3, 4))[0].sum(),
         }
-        # The same elements are true on the baseline, so that it is what the model gives there.
+        # The baseline has the same true elements, so that the reference is what the model gives there.
         for name, function in functions.items():
             for value in (base, base.abs() + 0.1):
                 for grad in (True, False):

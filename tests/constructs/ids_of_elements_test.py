@@ -67,7 +67,7 @@ class Row(nn.Module):
         return vectors + self.layer(x[:, 1:])
 
     def parts(self, x, baseline):
-        """By row, column and output: what each column contributes."""
+        """Contributions by row, column and output."""
         with torch.no_grad():
             vectors = self.vectors(self.way(x[:, 0])) - self.vectors(self.way(baseline[:, 0]))
             others = (x - baseline)[:, 1:, None] * self.layer.weight.t()
@@ -152,7 +152,7 @@ class IdsOfElementsTest(unittest.TestCase):
             self.near(found.contributions, net.parts(ROWS[:1], BASELINE)[0, :, 1], name)
 
     def test_whose_an_id_is(self):
-        """By element, in closed form, or told to be nobody's."""
+        """Owners of ids, by element, in closed form, or told to be nobody's."""
         table = torch.tensor([[0.0], [1.0], [10.0], [100.0]], dtype=torch.float64)
 
         def looked_up(ids):

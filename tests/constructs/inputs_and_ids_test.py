@@ -318,7 +318,7 @@ class StepsTest(unittest.TestCase):
         self.assertLessEqual(apart(step.recovery.torch(), network(new, network(x)[1])[0]), 1e-5)
         reference = network(torch.zeros_like(new), network(torch.zeros_like(x))[1])[0]
         self.assertLessEqual(apart(step.reference.torch(), reference), 1e-5)
-        # What one call for all positions finds, where each sees all of them.
+        # One call for all positions, each of which sees all of them, finds the same.
         whole, _ = model(addend.Input(torch.cat([x, new], 1), 1, baseline=0.0))
         self.assertLessEqual(apart(step.components.torch(), whole.components.torch()[:, :, 3:]), 1e-4)
         target = (0, 0, 2)

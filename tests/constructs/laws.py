@@ -136,7 +136,7 @@ def adjoint(test, run):
 
 
 def own(test, run):
-    """Where the model is a sum over positions, a component is what its position alone changes."""
+    """A component is what its position alone changes, if the model is a sum over positions."""
     (source,) = run.split
     results = run.decompose("faithful")
     parts = results[0].components.torch()
@@ -261,7 +261,7 @@ def refusal(test, run):
 
 
 def laws_of(case):
-    """By name, those that a case has to obey."""
+    """The laws that a case has to obey, by name."""
     if case.refused:
         return {"refusal": refusal}
     laws = {"recovery": recovery, "reference": reference, "adjoint": adjoint, "replay": replay, "check": check,

@@ -1,4 +1,4 @@
-"""What PyTorch's own tools and modes do around a model: tensors made in passing, modes, files, recordings, calls."""
+"""PyTorch's own tools and modes around a model: tensors made in passing, modes, files, recordings, calls."""
 
 import math
 import os
@@ -150,7 +150,7 @@ CHECKED = {"normal": "depends on elements", "student": "depends on elements"}
 
 
 def many(y, x):
-    """What serving code runs under inference mode."""
+    """Operators that serving code runs under inference mode."""
     places = torch.tensor([[0, 1, 1, 3]]).expand(3, 4)
     z = torch.where(y > -9, y, x).gather(1, places) @ x.t()
     kept = torch.zeros(3, 3)
@@ -318,7 +318,7 @@ class FilesTest(unittest.TestCase):
             for name, call in refused.items():
                 with self.subTest(name), self.assertRaisesRegex(addend.Error, "(?=.*aten::).*not dense"):
                     call()
-            # The same product with a dense operand.
+            # A dense operand in the same product is taken.
             parts = addend.compile(torch.mm, preset="faithful")(a, addend.Input(x, 0))
             self.assertLessEqual(apart(parts.recovery.torch(), x), 1e-6)
 

@@ -173,7 +173,7 @@ def flattened(returned):
 
 
 def hooked(net):
-    """What the module `inner` returns in each of its calls."""
+    """The outputs of the module `inner` in each of its calls."""
     seen = []
     handle = net.inner.register_forward_hook(lambda module, given, returned: seen.append(flattened(returned)))
     with torch.no_grad():

@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 try:
-    # What torch.export asks of whoever saves a program that returns one.
+    # Register the type: torch.export asks this of whoever saves a program that returns one.
     torch.utils._pytree._register_namedtuple(Pair, serialized_type_name="output_names_test.Pair")
 except AttributeError:
     pass  # this PyTorch exports nothing, or asks for nothing

@@ -98,7 +98,7 @@ def flagged(notes, failures=0):
 
 
 def asked(ask):
-    """What a way of asking gives: recovery, notes and failures; None where it was refused as a tracing failure."""
+    """The answer to a way of asking: recovery, notes and failures; None where it was refused as a tracing failure."""
     try:
         return ask()
     except addend.Error as error:
@@ -123,8 +123,8 @@ class TablesTest(unittest.TestCase):
         return said
 
     def judge_parts(self, name, ask, compiled, source, value, scale):
-        """Of a decomposition's explanation the sum of the numbers that stand there counts; the report that stands beside
-        them judges the recovery in their own dtype as well."""
+        """Judges a decomposition's explanation by the sum of the numbers that stand there; the report that stands
+        beside them judges the recovery in their own dtype as well."""
         answer = asked(ask)
         if answer is None:
             return
@@ -296,7 +296,7 @@ class ExamplesTest(unittest.TestCase):
 
 
 class FarTest(unittest.TestCase):
-    """What the sentence says, and that it reaches each way of asking."""
+    """Tests what the sentence on a far recovery says, and that it reaches each way of asking."""
 
     def setUp(self):
         self.table, self.model = far_table(0.05)

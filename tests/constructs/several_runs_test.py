@@ -412,8 +412,8 @@ class SeveralRunsTest(unittest.TestCase):
         return addend.Input(self.x, dims=1, **(baseline or {"baseline": 0}))
 
     def doors(self):
-        """What asks, by name: of a model the number of the element 0,1, and its contributions or Shapley values, None where
-        they are of something else."""
+        """Ways of asking, by name: they give a model's number of the element 0,1, and its contributions or Shapley
+        values, None where they are of something else."""
         inside = addend.Inside("linear", dims=1, baseline=0)
 
         def explained(found):
@@ -441,7 +441,7 @@ class SeveralRunsTest(unittest.TestCase):
         return found.to_dict()["value"], found.contributions
 
     def each(self, kinds):
-        """Of each kind what a plain model gives: the number of the element 0,1, its contributions, and later outputs."""
+        """The number of the element 0,1 of a plain model of each kind, its contributions, and later outputs."""
         found = []
         for kind in kinds:
             plain = made(kind)

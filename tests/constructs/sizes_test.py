@@ -240,7 +240,7 @@ class SizesTest(unittest.TestCase):
         self.require_followed(found)
 
     def require_followed(self, found, names=("a mean as sum over size", "positions", "a causal mask", "a repeated parameter")):
-        """What follows one size is followed, from one example: a refusal everywhere would be right, too."""
+        """Models of one free size follow it, learned from one example: a refusal everywhere would be right, too."""
         for name in names:
             for way in ("learned and replayed", "learned and exported", "learned as a model"):
                 for recorded in (1, 3):

@@ -308,7 +308,7 @@ LOST = {"a global": Global, "a closure": closure, "an iterator": count}
 
 
 def described(value):
-    """What a value is, in a form that compares."""
+    """A form of a value that compares."""
     if isinstance(value, torch.Tensor):
         return type(value).__name__, str(value.dtype), value.tolist()
     if isinstance(value, torch.Generator):

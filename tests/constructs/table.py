@@ -9,8 +9,8 @@ import constructs
 import laws
 from case import Run
 
-# What does not work yet, by the name of a case and the law: why. Each of these tests has to fail, by what the law
-# asserts or by an error of the library.
+# Reasons why tests fail that do not work yet, by the name of a case and the law. Each of these tests has to fail, by
+# what the law asserts or by an error of the library.
 KNOWN: Dict[Tuple[str, str], str] = {
     ("rows that are masked as a whole, infinitely low, rows of NaN, filled, padded left", "adjoint"): (
         "attention weights of NaN meet a cotangent of zero on the way back; the run says that it failed"

@@ -1,4 +1,4 @@
-"""What the command line and the C interface write, against the schemas, which refuse keys that they do not have.
+"""Documents of the command line and the C interface against the schemas, which refuse keys that they do not have.
 
 usage: documents_test.py ADDEND WRITE_DOCUMENTS
 """
@@ -41,7 +41,7 @@ class DocumentsTest(unittest.TestCase):
             return self.expect(file.read(), format)
 
     def written(self, format, *arguments, code=0):
-        """What `addend` with these arguments gives."""
+        """The document that `addend` writes with these arguments."""
         with self.subTest(arguments):
             run = subprocess.run([ADDEND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual(run.returncode, code, run.stderr.decode())

@@ -40,7 +40,7 @@ class NumbersTest(unittest.TestCase):
         self.cpp = re.findall(r"^  double (\w+)\(\) const", cpp[:cpp.index("\n};")], re.MULTILINE)
         self.python = re.findall(r"def (\w+)\(self\) -> float:", python)
         self.java = re.findall(r"public double (\w+)\(\)", java)
-        # Of the record of explanations, behind that of contributions.
+        # The record of explanations stands behind that of contributions.
         record = csharp[csharp.index("public sealed record Explanation("):]
         self.csharp = re.findall(r"^    double (\w+)[,)]", record[:record.index("{")], re.MULTILINE)
 

@@ -52,7 +52,7 @@ class Schemas:
         return name + ".schema.json"
 
     def problems(self, document, name=None):
-        """What is wrong with a document, one line each: "targets[0].value: ..."."""
+        """The faults of a document, one line each: "targets[0].value: ..."."""
         name = name or self.named_by(document)
         return list(self._check(document, self._schemas[name], name, ""))
 

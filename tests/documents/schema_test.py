@@ -45,7 +45,7 @@ class SchemaTest(unittest.TestCase):
         self.assertEqual(found, set(self.schemas.names()) - {"common.schema.json"})
 
     def test_an_unknown_key_is_found_wherever_it_is(self):
-        # What maps names to things, which may be any.
+        # Objects that map names to things, which may be any.
         named = {"operators_by_kind", "words", "mapping"}
         # Values of arguments and guards are whatever operators take.
         for name, document in examples():

@@ -43,5 +43,5 @@ KNOWN: Dict[Tuple[str, str], str] = {}
 
 
 def of_construct(table: Dict[Tuple[str, str], str], construct: str) -> Dict[str, str]:
-    """What a table has for a construct, by door."""
+    """The entries of a table for a construct, by door."""
     return {door: text for (door, name), text in table.items() if name == construct}

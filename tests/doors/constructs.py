@@ -196,7 +196,7 @@ class QuantisedRows(nn.Module):
 
 
 class Quantised(QuantisedRows):
-    """The same with one grid for all rows, as ONNX Runtime writes it."""
+    """Quantised rows with one grid for all of them, as ONNX Runtime writes it."""
 
     def range(self, x) -> Tuple[Tensor, Tensor]:
         zero = torch.zeros([], dtype=x.dtype)
@@ -204,14 +204,14 @@ class Quantised(QuantisedRows):
 
 
 class FixedGrid(QuantisedRows):
-    """The same with a grid that no input changes."""
+    """Quantised rows with a grid that no input changes."""
 
     def forward(self, x):
         return (x / 0.02).round().clamp(-128, 127) * 0.02 @ self.weight
 
 
 class StraightThrough(FixedGrid):
-    """The same as training writes it, with the derivative of what is not on the grid."""
+    """Quantised rows as training writes them, with the derivative of the numbers before rounding."""
 
     def forward(self, x):
         on_grid = (x / 0.02).round().clamp(-128, 127) * 0.02
@@ -392,7 +392,7 @@ class Construct:
         return self.model().train(self.training)
 
     def numbers(self, model: nn.Module, rows: Tensor) -> Tensor:
-        """By row the number that is explained."""
+        """The number that is explained, by row."""
         function = self.inner or (lambda model, rows: model(rows))
         return self._chosen(function, model, rows)
 
@@ -409,12 +409,12 @@ class Construct:
         return self.baselines[which].expand_as(self.rows)
 
     def move(self, which: int = 0) -> Tensor:
-        """By row: how far the number is from that on the baseline."""
+        """The distance of the number from that on the baseline, by row."""
         model = self.build()
         return self.numbers(model, self.rows) - self.numbers(model, self.baseline(which))
 
     def contributions(self, which: int = 0) -> Optional[Tensor]:
-        """By row and column what each contributes; None where there is no single answer."""
+        """The contributions by row and column; None where there is no single answer."""
         if self.answer not in ("additive", "near"):
             return None
         model = self.build()
@@ -445,7 +445,7 @@ class Construct:
         return made
 
     def record(self) -> Dict[str, Any]:
-        """What other languages are told of it. Keys:
+        """The facts that other languages are told of it. Keys:
 
         - ``name``, ``kind``; ``file``, the model in the same folder
         - ``dtype`` of the rows, "float32" or "int64"; ``rows`` and their ``shape``, ``[R, columns]``

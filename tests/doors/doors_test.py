@@ -32,7 +32,7 @@ SIDES = ("adverse", "favourable")
 
 @dataclasses.dataclass
 class Answer:
-    """What a door found.
+    """The findings of a door.
 
     Attributes:
         contributions: ``[rows, columns]``.
@@ -84,7 +84,7 @@ class Asked:
         return {"side": side, "at_most": len(listed), "concepts": listed}
 
     def questions(self) -> List[Tuple[torch.Tensor, int]]:
-        """What is asked where a door takes one example: rows, and the one among them whose number is explained."""
+        """Questions to a door that takes one example: rows, and the one among them whose number is explained."""
         count = len(self.rows)
         if self.construct.together:
             return [(self.rows, k) for k in range(count)]
@@ -383,7 +383,7 @@ def judge(test: unittest.TestCase, construct: Construct, answer: Answer) -> None
 
 
 def wrong_of(construct: Construct, numbers: Any, answer: Answer) -> str:
-    """What is wrong with numbers; empty if nothing is."""
+    """The fault of numbers; empty if there is none."""
     # All rows together have no other rows beside them.
     complete = construct.answer == "complete" or (construct.together and answer.of_batch)
     if construct.answer == "none" and not complete:
@@ -401,7 +401,7 @@ def wrong_of(construct: Construct, numbers: Any, answer: Answer) -> str:
 
 @functools.lru_cache(maxsize=None)
 def first_door(index: int, on: Optional[int], of_batch: bool) -> Any:
-    """What `explain` of the live model says to the question of an answer."""
+    """The answer of `explain` of the live model to the same question."""
     own = asked(index)
     if on is None:
         return sum(first_door(index, k, of_batch) for k in range(len(own.construct.baselines))) / 2
@@ -447,7 +447,7 @@ class DoorsTest(unittest.TestCase):
             self.assertLessEqual(set(table), {(door, name) for door in DOORS for name in names})
 
     def test_the_answers_are_answers(self):
-        """Where the table has contributions, each column moves its number alone, so that they sum to the move; where it
+        """Each column moves its number alone where the table has contributions, so that they sum to the move; where it
         has no answer, words have to be said."""
         for construct in CONSTRUCTS:
             with self.subTest(construct.name):

@@ -23,8 +23,8 @@ HAS_EXPORT = hasattr(torch, "export")
 if HAS_EXPORT:
     import write
 
-# What modules are refused for and programs are not: PyTorch runs higher-order operators of a module out of sight, and
-# programs have compositions for these operators.
+# Refusals of modules, but not of programs: PyTorch runs higher-order operators of a module out of sight, and programs
+# have compositions for these operators.
 ONLY_IN_PROGRAMS = (
     "torch.export.save",
     "no composition rule for aten::_native_batch_norm_legit_functional",
@@ -60,7 +60,7 @@ def difference(found, known):
 
 
 class Call:
-    """What a model is called with, in two ways: as the module is, and as Addend's models are: by its tensors in order."""
+    """Arguments of a model in two forms: as the module takes them, and as Addend's models do: tensors in order."""
 
     def __init__(self, one):
         self.plain = (one.args(), one.kwargs())
@@ -73,8 +73,8 @@ class Call:
 
 
 def calling(one, function):
-    """What `function` gives for a call of its own, since models may write to what they are given. Every call is the same,
-    draws the same numbers, and has no gradients."""
+    """Returns what `function` gives for a call of its own, since models may write to their arguments. Every call is the
+    same, draws the same numbers, and has no gradients."""
     torch.manual_seed(1)
     call = Call(one)
     with torch.no_grad():
@@ -82,7 +82,7 @@ def calling(one, function):
 
 
 def outputs_of(module, one):
-    """What PyTorch gives; of a copy of the module, since the run may write to its buffers."""
+    """The outputs of PyTorch; of a copy of the module, since the run may write to its buffers."""
     copied = copy.deepcopy(module)
     outputs = calling(one, lambda call: copied(*call.plain[0], **call.plain[1]))
     return [leaf for leaf in write.leaves(outputs) if is_tensor(leaf)]

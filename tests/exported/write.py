@@ -482,7 +482,7 @@ class Kinds(nn.Module):
 
 
 class Rotary(nn.Module):
-    """What a decoder's position embedding is, with its no_grad."""
+    """The position embedding of a decoder, with its no_grad."""
 
     def __init__(self, dim):
         super().__init__()
@@ -592,7 +592,7 @@ def architectures() -> Dict[str, Case]:
             return architecture.make(attention if attention in architecture.attentions else architecture.attentions[0])
 
         if architecture.name == "GPT-2":
-            # What it writes with "sdpa" cannot be exported by some versions of PyTorch.
+            # Some versions of PyTorch cannot export what it writes with "sdpa".
             model = functools.partial(lambda made, attention: made("eager"), architecture.make)
         name = "hf-" + architecture.name.lower().replace("-", "")
         add(name, model, tensors, architecture.output, given.plain.get("use_cache") is False)
@@ -640,7 +640,7 @@ def architectures() -> Dict[str, Case]:
                           ffn_dim=16), {"past_values": randn(2, 16, 2)}, "prediction_outputs", False),
     ]:
         add("hf-" + name, model, given, output, no_cache)
-    # What an architecture gives as a class of its own: a named structure.
+    # The output is a class of the architecture's own: a named structure.
     add("hf-structure", made("BertModel", "BertConfig", **small), words, None, False)
     return cases
 

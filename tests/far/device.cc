@@ -69,7 +69,7 @@ int64_t Whole(const std::string& word, const std::string& digits) {
   return std::stoll(digits);
 }
 
-// What every kernel does first.
+// Counts a kernel, and throws once the context is lost. Every kernel calls it first.
 void Launch() {
   const int64_t own = kernels.fetch_add(1, std::memory_order_relaxed) + 1;
   TORCH_CHECK(own < lost_at.load(std::memory_order_relaxed), "CUDA error: device-side assert triggered");
@@ -104,7 +104,7 @@ bool ReadByHost(const std::string& name, const std::vector<IValue>& arguments) {
 
 // ---- Another order of sums
 
-// The same order for the same size, so that the device gives the same bits for the same numbers.
+// An order that is the same for the same size, so that the device gives the same bits for the same numbers.
 at::Tensor Order(int64_t size) {
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0);
@@ -171,7 +171,7 @@ void Reorder(const c10::FunctionSchema& schema, IValue* arguments) {
 
 // ---- Memory
 
-// What the context of a storage points to.
+// Context of a storage, which holds its memory.
 struct Block {
   void* numbers = nullptr;
 };
@@ -215,7 +215,7 @@ c10::Storage NewStorage(size_t bytes) {
   return {c10::Storage::use_byte_size_t(), bytes, Allocate(bytes), nullptr, false};
 }
 
-// Of memory that stays with the device. A CPU kernel may make it larger: that gives it memory of the CPU's.
+// A CPU storage on memory of the device. A CPU kernel may make it larger: that gives it memory of the CPU's.
 c10::Storage Lend(const c10::Storage& storage) {
   return {c10::Storage::use_byte_size_t(), storage.nbytes(), at::DataPtr(NumbersOf(storage), at::kCPU),
           c10::GetAllocator(at::kCPU), true};
@@ -243,7 +243,7 @@ at::Tensor Over(const c10::Storage& storage, const at::Tensor& like) {
 
 constexpr char kLayouts[] = "the far device computes on strided and sparse COO tensors only";
 
-// The same sparse tensor of indices and values that `move` has brought to another device.
+// A sparse tensor with indices and values that `move` has brought to another device.
 template <typename Move>
 at::Tensor Sparse(const at::Tensor& tensor, at::Device to, const Move& move) {
   const bool far = to.type() == at::kPrivateUse1;
@@ -257,7 +257,7 @@ at::Tensor Sparse(const at::Tensor& tensor, at::Device to, const Move& move) {
   return moved;
 }
 
-// What one call has lent, and what it gets back.
+// Tensors that one call has lent to a CPU kernel, and gets back.
 class Loan {
  public:
   at::Tensor Tensor(const at::Tensor& own) {
@@ -446,7 +446,7 @@ at::Tensor Empty(at::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10:
   return tensor;
 }
 
-// What LibTorch copies lazily is memory of its own only.
+// LibTorch copies lazily only memory of its own, so this copies at once.
 at::Tensor LazyClone(const at::Tensor& self) { return self.clone(); }
 
 // The cells that newer versions of LibTorch call on every device but the CPU, where they have no kernels. `gates` are

@@ -18,8 +18,8 @@ at::Device TheDevice();
 // How many operators it has computed so far.
 int64_t KernelsRun();
 
-// What the device does otherwise than the CPU, in the words of README.md, in place of those of the environment variable
-// ADDEND_FAR. Throws c10::Error if a word is unknown.
+// Sets the ways in which the device differs from the CPU, in the words of README.md, in place of those of the
+// environment variable ADDEND_FAR. Throws c10::Error if a word is unknown.
 void SetModes(const std::string& modes);
 
 }  // namespace addend::far

@@ -79,7 +79,7 @@ TEST(FarTest, ComputesWhatTheCpuComputes) {
     const at::Tensor near = functions[k](a, b);
     EXPECT_EQ(far.scalar_type(), near.scalar_type());
     EXPECT_EQ(far.strides(), near.strides());
-    // The same kernels, but for norms, which LibTorch writes out on devices that it does not know.
+    // Kernels are those of the CPU, but for norms, which LibTorch writes out on devices that it does not know.
     EXPECT_TRUE(far.cpu().allclose(near, 1e-14, 1e-14));
   }
 }
@@ -158,7 +158,7 @@ class Modes {
 
 using Function = std::function<at::Tensor(const at::Tensor&)>;
 
-// Of numbers [6, 8, 9].
+// Sums of numbers [6, 8, 9].
 std::vector<Function> Sums() {
   const auto image = [](const at::Tensor& x) { return x.unsqueeze(0).narrow(1, 0, 6); };
   const auto kernel = [](const at::Tensor& x, at::IntArrayRef sizes) {
@@ -212,7 +212,7 @@ TEST(FarTest, SumsInAnotherOrder) {
   EXPECT_TRUE(Far(x).sin().mul(3).cpu().equal(x.sin().mul(3)));
   EXPECT_TRUE(std::get<0>(Far(x).sort(1)).cpu().equal(std::get<0>(x.sort(1))));
   EXPECT_EQ(Far(at::scalar_tensor(2, at::kDouble)).sum().item<double>(), 2);
-  // What the CPU refuses is refused.
+  // Arguments that the CPU refuses are refused.
   for (const int64_t groups : {0, 4}) {
     const auto wrong = [&] { return at::convolution(Far(x), Far(x), {}, {1}, {0}, {1}, false, {0}, groups); };
     EXPECT_THROW(wrong(), c10::Error) << groups;

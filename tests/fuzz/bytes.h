@@ -18,14 +18,14 @@ class Bytes {
     --size_;
     return *data_++;
   }
-  // Of 0 to count - 1.
+  // A number from 0 to count - 1.
   size_t Below(size_t count) { return (Next() + size_t{256} * Next()) % count; }
   int64_t Word() {
     uint64_t word = 0;
     for (int k = 0; k < 8; ++k) word = word << 8 | Next();
     return static_cast<int64_t>(word);
   }
-  // What is left.
+  // The bytes that are left.
   std::string Rest() {
     std::string rest(reinterpret_cast<const char*>(data_), size_);
     size_ = 0;

@@ -86,7 +86,7 @@ void AddArgument(Bytes& bytes, addend_arguments* arguments, int depth) {
   }
 }
 
-// What LibTorch 1.13 itself does not survive on such arguments, called without Addend.
+// True if LibTorch 1.13 itself does not survive the operator on such arguments, called without Addend.
 bool BreaksLibTorch(const std::string& op) {
   static const auto& names = *new std::set<std::string>{
       "aten::native_channel_shuffle",  // divides by its number of groups, whatever that is
@@ -102,7 +102,7 @@ void Run(Bytes& bytes) {
   api::Arguments arguments;
   for (size_t k = 1 + bytes.Below(5); k > 0; --k) AddArgument(bytes, arguments.get(), 0);
   const api::Results results = api::Call(op, arguments);
-  // What it gives can be asked for everything.
+  // Results can be asked for everything.
   for (size_t k = 0; k < results.size(); ++k) {
     if (!results.is_composition(k)) continue;
     const Composition composition = results.composition(k);

@@ -107,7 +107,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     addend::GraphRecord(graph);
     addend::GraphDot(graph);
     addend::CodeTrace(*program);
-    // What was read is written as it was read.
+    // A program is written as it was read.
     const addend::EncodedProgram again = addend::EncodeProgram(*program);
     const addend::EncodedProgram twice = addend::EncodeProgram(addend::DecodeProgram(again, "again"));
     if (again.graph != twice.graph || again.weights != twice.weights) return -1;

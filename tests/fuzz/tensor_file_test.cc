@@ -75,7 +75,7 @@ TEST(TensorFileFuzz, DamagedFilesAreReadOrRefused) {
     const std::string bytes = Damage(seeds[round % seeds.size()], random);
     try {
       for (const auto& entry : DecodeTensorFile(bytes, "damaged").tensors) {
-        // What is read is whole: every element can be touched.
+        // Tensors are read whole: every element can be touched.
         ASSERT_EQ(entry.second.to(at::kDouble).numel(), entry.second.numel());
         ASSERT_LE(entry.second.nbytes(), bytes.size());
       }

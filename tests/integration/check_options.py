@@ -4,12 +4,12 @@
 import re
 import sys
 
-# What counts is the last of the options that say the same thing.
+# Options that have to come last among those that say the same thing, since the last one counts.
 _OURS = [("-DNDEBUG", r"-[DU]NDEBUG"), ("-ffp-contract=off", r"-ffp-contract=\w+"), (None, r"-std=[^\s']+")]
 
 
 def faults_of(action):
-    """What is wrong with one compilation, in words."""
+    """The faults of one compilation, in words."""
     action = re.sub(r"\s*\\\n\s*", " ", action)  # one option a line, in some versions of Bazel
     source = re.search(r"-c '?(\S+?\.cc)'?(\s|$)", action)
     if not source or "/addend" not in source.group(1) or "_wrap.cc" in source.group(1):

@@ -55,7 +55,7 @@ struct Damage {
 
 void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
 
-// Of several; one alone is no component but what an operand misses.
+// The second of several rows; one row alone is no component but what an operand misses.
 Tensor SecondRow(const Tensor& rows) {
   const int64_t several = rows.size(0) > 1 ? 1 : 0;
   return rows.narrow(0, several, several);
@@ -131,7 +131,7 @@ TEST_P(FailureTest, WarnReportsAndChangesNothing) {
   }
 }
 
-// What the page on variable tracing does by hand: residual += value - recovery, and on with the next operator.
+// Absorbing does what the page on variable tracing does by hand: residual += value - recovery, and on with the next.
 TEST_P(FailureTest, AbsorbMendsTheOperatorThatFailed) {
   const Decomposition warned = Decompose(OnFailure::kWarn);
   const Decomposition result = Decompose(OnFailure::kAbsorb);

@@ -207,7 +207,7 @@ std::string Read(const std::string& path) {
   return text.str();
 }
 
-// What stands between "// [name]" and "// [end]".
+// Text between "// [name]" and "// [end]".
 std::string Marked(const std::string& text, const std::string& name) {
   const std::string begin = "// [" + name + "]\n";
   const size_t from = text.find(begin);

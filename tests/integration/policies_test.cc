@@ -182,7 +182,7 @@ TEST(Policies, ChoicesHoldInPlaceAndForHalfTypes) {
 
 // ---- bias
 
-// What each component is paid of `b`, from the formulas of docs/policies.md written out once more, element by element.
+// Payments of `b` to each component, from the formulas of docs/policies.md written out once more, element by element.
 Tensor Payments(const Tensor& components, const Tensor& constant, const std::string& rule, double parameter) {
   const Tensor c = components.flatten(1);
   const Tensor b = constant.expand(components.sizes().slice(1)).flatten();
@@ -339,7 +339,7 @@ TEST(Policies, ManySegmentsAreIntegratedGradients) {
   const auto f = [](const Tensor& t) { return Network(t).square().sum(); };
   const Tensor expected = IntegratedGradients(f, x, 4000);
   EXPECT_LT(Distance(expected.sum(), f(x.recovery()) - f(x.reference())), 1e-4 * (1 + Largest(expected)));
-  // By half the error is of second order in the length of a piece, content first of first order.
+  // The error is of second order in the length of a piece by half, and of first order with content first.
   for (const bool by_half : {true, false}) {
     std::vector<double> errors;
     for (const char* segments : {"1", "4", "16", "64"}) {
@@ -626,7 +626,7 @@ TEST(Policies, OperatorsAndModulesMayHaveChoicesOfTheirOwn) {
   EXPECT_EQ(unknown.report.notes.size(), 2u);
 }
 
-// What is frozen is settled where it is made, whoever multiplies by it.
+// Coefficients are frozen where they are made, whoever multiplies by them.
 TEST(Policies, FreezingCanBeAskedOfOneOperator) {
   const Composition x = RandomComposition(3, {4, 5}, 180);
   const auto f = [](const Tensor& t) { return at::matmul(at::softmax(at::matmul(t, t.t()), -1), t) * at::sigmoid(t); };

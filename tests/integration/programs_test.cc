@@ -123,7 +123,7 @@ def forward(self, x):
   };
 }
 
-// What every program has to hold: `inputs` gives fresh copies.
+// Expects what every program has to hold: `inputs` gives fresh copies.
 void ExpectReplays(const Recording& recording, const c10::IValue& expected,
                    const std::function<std::vector<c10::IValue>()>& inputs, const std::string& name) {
   ExpectSame(recording.output, expected);
@@ -181,7 +181,7 @@ class FiveArchitectures : public testing::TestWithParam<Architecture> {
     path_ = testing::TempDir() + "/" + GetParam().name + "_source.pt";
     module.save(path_);
   }
-  // As it was made: some change what they hold.
+  // A model as it was made: some change what they hold.
   std::shared_ptr<Model> Fresh() const { return LoadTorchScript(path_); }
 
   std::string path_;

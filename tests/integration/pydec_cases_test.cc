@@ -1,4 +1,4 @@
-// What PyDec computes, where it is right, computed by our engine under the policy that matches: see
+// Results of PyDec, where they are right, computed by our engine under the policy that matches: see
 // docs/pydec_differences.md for what differs on purpose, and why. pydec_cases.json says where the numbers come from.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -507,7 +507,7 @@ TEST(PyDecCases, WhatIsRightIsReproduced) {
   EXPECT_EQ(counts, expected);
 }
 
-// Where PyDec's parts do not add up although nothing stands in the way, ours do.
+// Our parts add up where PyDec's do not, although nothing stands in the way.
 TEST(PyDecCases, WhatIsWrongThereIsRecoveredHere) {
   int recovered = 0;
   for (json entry : Cases()) {

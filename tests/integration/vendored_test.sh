@@ -18,10 +18,10 @@ for program in c cc python python_library java csharp; do
   fi
   run=$bin/$program
   [[ -e $run ]] || run=$bin/$program.sh
-  # What Bazel starts programs of Python with is not everywhere.
+  # Bazel's launcher for programs of Python is not everywhere.
   command=("$run")
   [[ $program != python_library ]] || command=(/usr/bin/python3 "$run")
-  # Where `bazel run` starts programs: the folder of the main repository, which has its own name only in a WORKSPACE.
+  # The folder in which `bazel run` starts programs: the main repository's, which has its own name only in a WORKSPACE.
   main=$run.runfiles/vendored
   [[ -e $main ]] || main=$run.runfiles/_main
   output=$(cd "$main" && "${command[@]}" "$models/model.pt" "$models/sample.safetensors")

@@ -16,7 +16,7 @@ typedef struct native_model native_model;
 // Hears the path of the module that runs from now on: "encoder.0", "" outside of all.
 typedef void (*native_hook)(void* payload, const char* module_path);
 
-// What went wrong on this thread last; "" where nothing did.
+// The last error on this thread; "" if there is none.
 NATIVE_API const char* native_error(void);
 
 // A new float tensor of `sizes`, from a copy.

@@ -16,7 +16,7 @@ struct Hook {
 
 void Enter(void* payload, const char* module_path) {
   const Hook& hook = *static_cast<const Hook*>(payload);
-  // What the hook threw is thrown when the model has run.
+  // An exception of the hook is thrown when the model has run.
   if (hook.env->ExceptionCheck() == JNI_TRUE) return;
   const jstring path = hook.env->NewStringUTF(module_path);
   if (path == nullptr) return;

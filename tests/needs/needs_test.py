@@ -32,12 +32,12 @@ def newest_of(folder):
 
 
 def text_of(family, version):
-    """What readelf calls a version."""
+    """The name of a version in readelf."""
     return "%s_%s" % (family, ".".join(map(str, version)))
 
 
 def faults_of(library, patterns, limits):
-    """What a library needs too much of, one sentence each."""
+    """The needs of a library that are too much, one sentence each."""
     _, needed, versions = elf.describe(library)
     print("%s needs %s; %s" % (
         os.path.basename(library),

@@ -44,7 +44,7 @@ addEventListener("load", function () {
 
 
 class Shown(NamedTuple):
-    """What a reader sees.
+    """The text that a reader sees.
 
     Attributes:
         title: of the page.
@@ -73,7 +73,7 @@ def shown(pages: Sequence[str]) -> List[Shown]:
 
 
 def data_of(page: str) -> Dict[str, Any]:
-    """What the script of a page reads."""
+    """The data that the script of a page reads."""
     return json.loads(_DATA.search(page).group(2))
 
 

@@ -32,7 +32,7 @@ def context_of(case: Noted) -> addend.Context:
 
 
 def ask(case: Noted, model: Any) -> Any:
-    """What the case's own door gives: an `Attribution`, `Results` or `Interactions`."""
+    """The answer of the case's own door: an `Attribution`, `Results` or `Interactions`."""
     if case.door == ATTRIBUTION:
         return model.explain(*inputs_of(case), memory=case.memory, **_asked(case))
     if case.door == DECOMPOSITION:
@@ -41,7 +41,7 @@ def ask(case: Noted, model: Any) -> Any:
 
 
 def attribute(case: Noted, model: Any) -> None:
-    """The same by `addend.attribute`, which gives bare tensors."""
+    """Asks `addend.attribute`, which gives bare tensors."""
     several = any(own.baselines is not None for own in case.given)
     inputs = tuple(inputs_of(case)) if several else tuple(own.value for own in case.given)
     baselines = None if several else tuple(own.baseline for own in case.given)
@@ -53,7 +53,7 @@ def attribute(case: Noted, model: Any) -> None:
 
 
 def plan(case: Noted, model: Any) -> Optional[addend.Attribution]:
-    """The same by a plan; None where that is refused."""
+    """The attribution of a plan; None where that is refused."""
     try:
         made = model.plan(*inputs_of(case), **_asked(case))
         return made.attribute(*(own.value for own in case.given))
@@ -62,7 +62,7 @@ def plan(case: Noted, model: Any) -> Optional[addend.Attribution]:
 
 
 def job(case: Noted) -> Optional[List[Dict[str, Any]]]:
-    """What a job over the rows of the case says, as `Job.status` and `Job.merge` have it; None where there is none."""
+    """The notes of a job over the case's rows, as `Job.status` and `Job.merge` have them; None where there is none."""
     given = case.given[0]
     if len(case.given) > 1 or given.baselines is not None or case.memory or case.verify_reference:
         return None

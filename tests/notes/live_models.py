@@ -32,7 +32,7 @@ def _explained(model: Any) -> addend.Attribution:
 
 
 class Wrapper(nn.Module):
-    """What `torch.compile` puts around a module."""
+    """A wrapper as `torch.compile` puts it around a module."""
 
     def __init__(self, module: nn.Module):
         super().__init__()

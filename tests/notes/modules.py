@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Summed(nn.Module):
-    """What most models here end in: a number for each row."""
+    """The end of most models here: a number for each row."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.body(x).sum(1)
@@ -264,7 +264,7 @@ def without_checksums(path: str) -> None:
 
 
 def exported(name: str, program: Optional[Callable[[Any], None]] = None, entry: str = "") -> Callable[[str], None]:
-    """What writes a program that `torch.export` made: one of those that tests/exported holds.
+    """A function that writes a program of `torch.export`: one of those that tests/exported holds.
 
     Args:
         name: of the program there.

@@ -1,4 +1,4 @@
-"""What one entry of the table of notes is, and how it becomes a file."""
+"""An entry of the table of notes, and how it becomes a file."""
 
 import dataclasses
 import os

@@ -35,7 +35,7 @@ EXCUSED = {
 
 
 class Told(unittest.TestCase):
-    """What the doors have in common."""
+    """The base of the doors' tests."""
 
     def told(self, case, found):
         """A result has the note, and says whether it is a warning."""

@@ -90,7 +90,7 @@ class PagesTest(unittest.TestCase):
         else:
             self.says(shown.open, "The parts add up", False)
             self.says(shown.open, "Numbers are missing or not finite. Do not rely", True)
-        # What was asked for.
+        # The page shows what was asked for.
         self.says(shown.top, "As a probability: ", target["probability"] is not None)
         self.says(shown.top, "the inner result", data["at"] is not None)
         self.says(shown.open, "The numbers are means over", several)

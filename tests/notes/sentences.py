@@ -37,7 +37,7 @@ _ERROR = re.compile(r"\bthrow\b|\b(InvalidArgument|FailedPrecondition|Unimplemen
 
 
 def sentences() -> Iterator[Tuple[str, str]]:
-    """Of each literal of a note its file and its text."""
+    """The file and the text of each literal of a note."""
     for path in (*ABOUT_NOTES, *WITH_NOTES):
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             source = file.read()

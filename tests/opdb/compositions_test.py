@@ -142,7 +142,7 @@ class Call:
 
 
 class Expected:
-    """What PyTorch computes of the plain tensors, and how much of that is rounding."""
+    """Results of PyTorch on the plain tensors, and how much of them is rounding."""
 
     def __init__(self, call):
         self.output = call([own.clone() for own in call.inputs])
@@ -154,7 +154,7 @@ class Expected:
         self._wide = wide if len(wide) == len(self.leaves) else self.leaves
 
     def difference(self, found):
-        """What is wrong with one of several results, or ""."""
+        """The fault of the results, or ""."""
         if len(found) != len(self.leaves):
             return "there are %d results for %d" % (len(found), len(self.leaves))
         return next(filter(None, map(self._difference, found, self.leaves, self._wide)), "")
@@ -180,7 +180,7 @@ class Expected:
 
 
 def on_compositions(call, expected):
-    """What is wrong with an entry on compositions, or ""."""
+    """The fault of an entry on compositions, or ""."""
     found, its = call(call.compositions()), expected.output
     if isinstance(its, (list, tuple)) and type(found) is not type(its):
         return "%s is no %s" % (type(found).__name__, type(its).__name__)
@@ -188,7 +188,7 @@ def on_compositions(call, expected):
 
 
 def by_tracing(call, expected):
-    """What is wrong with an entry by tracing, or ""; None where nothing that it gives has parts."""
+    """The fault of an entry by tracing, or ""; None where nothing that it gives has parts."""
     if not any(map(has_parts, expected.leaves)):
         return None
     with addend.tracing(*call.compositions()) as trace:
@@ -202,7 +202,7 @@ def by_tracing(call, expected):
 
 
 class Verdicts:
-    """What becomes of entries one way. An entry is right if all of its samples are."""
+    """Verdicts on entries that are run one way. An entry is right if all of its samples are."""
 
     def __init__(self, way):
         self._way = way
@@ -263,7 +263,7 @@ class OpDbCompositionsTest(unittest.TestCase):
             len(cls.skipped), " ".join(cls.skipped)))
 
     def assertSaid(self, found, table):
-        """What is said of entries is what a table says; in the PyTorch that it was made with, all of it still is."""
+        """Entries say what a table says of them; in the PyTorch that it was made with, all of it."""
         other = {
             name: [text for text in texts if not re.search(table.get(name, "^$"), text)] for name, texts in found.items()
         }

@@ -52,7 +52,7 @@ Sample Database::Load(const SampleInfo& info) const {
   for (int64_t k = 0; k < info.outputs; ++k) {
     sample.outputs.push_back(module.attr("out" + std::to_string(k)).toTensor());
   }
-  // The same way in as that of a user: through a file, which other runs do not share.
+  // The sample is loaded as a user would: through a file, which other runs do not share.
   const std::string path = testing::TempDir() + "/sample" + std::to_string(getpid()) + ".pt";
   std::ofstream(path, std::ios::binary) << blob;
   sample.model = LoadTorchScript(path);

@@ -20,7 +20,7 @@ struct Sample {
   std::vector<at::Tensor> outputs;  // what PyTorch computed; empty where that is sparse
 };
 
-// Where a sample lies in the file.
+// Place of a sample in the file.
 struct SampleInfo {
   std::string kind;  // "functional", "inplace", "out"
   int64_t number = 0;

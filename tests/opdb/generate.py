@@ -23,7 +23,7 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 
 SAMPLES = 5
 MAX_NUMEL = 20000
-# What these give depends on a generator, or on memory that nobody has written.
+# Functions whose results depend on a generator, or on memory that nobody has written.
 RANDOM = {
     "bernoulli", "normal", "normal.number_mean", "nn.functional.dropout", "nn.functional.dropout2d",
     "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout.with_train", "nn.functional.rrelu",

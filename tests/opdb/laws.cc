@@ -35,7 +35,7 @@ double Largest(const at::Tensor& t) {
   return size.masked_fill(at::isfinite(size).logical_not(), 0).max().item<double>();
 }
 
-// What one rounding of the least exact dtype on the way costs.
+// Relative error that is allowed for rounding in a tensor's dtype.
 double Rounding(const at::Tensor& t) {
   switch (t.scalar_type()) {
     case at::kBFloat16:
@@ -51,7 +51,7 @@ double Rounding(const at::Tensor& t) {
   }
 }
 
-// Of everything that goes in and comes out of a sample.
+// Largest such error of all tensors that go in and come out of a sample.
 double Rounding(const Sample& sample) {
   double rounding = 0;
   for (const at::Tensor& t : sample.inputs) {
@@ -158,7 +158,7 @@ at::Tensor ReferenceOf(const at::Tensor& x, Style style) {
     case Style::kSmall:
       return x * (at::rand_like(x) * 0.02 + 0.01);
     case Style::kLarge:
-      // The same numbers in another order: as large as the input, and within whatever range the input keeps to.
+      // The elements in another order: as large as the input, and within whatever range the input keeps to.
       return x.reshape({-1}).index_select(0, at::randperm(x.numel())).view(x.sizes());
   }
   return {};
@@ -188,7 +188,7 @@ Prepared Prepare(const Sample& sample, const Setup& setup) {
     prepared.components.emplace_back();
     if (!moves) continue;
     first = false;
-    // What is not finite has no parts, nor has what is so large that they would not be.
+    // Numbers that are not finite have no parts, nor have those so large that their parts would not be.
     const at::Tensor split = at::isfinite(x * 64);
     at::Tensor& reference = prepared.references.back();
     reference = at::where(split, at::where(at::isfinite(reference * 64), reference, at::zeros_like(x)), x);
@@ -253,7 +253,7 @@ bool IsConstant(const Sample& sample, const Prepared& prepared) {
   }
 }
 
-// By output: whether PyTorch itself has a derivative of it.
+// Whether PyTorch itself has a derivative, by output.
 std::vector<bool> Differentiated(const Sample& sample, const Prepared& prepared) {
   const c10::AutoGradMode grad(true);
   std::vector<bool> differentiated;

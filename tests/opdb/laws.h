@@ -1,4 +1,4 @@
-// What every operator has to obey, judged from outside: by what the operator itself gives, and by nothing of ours.
+// Laws that every operator has to obey, judged by what the operator itself gives, and by nothing of ours.
 #ifndef ADDEND_TESTS_OPDB_LAWS_H_
 #define ADDEND_TESTS_OPDB_LAWS_H_
 
@@ -12,7 +12,7 @@
 
 namespace addend {
 
-// What the reference of the decomposed inputs is.
+// Reference of the decomposed inputs.
 enum class Style { kZero, kSmall, kLarge };
 
 struct Outcome {

@@ -111,8 +111,8 @@ def backward(live, given, results, parts):
 
 
 def judge(sample):
-    """What is wrong, or ""; "said" where the derivative tells nothing, or a warning or a leftover tells why the parts are
-    others; "refused: ..." and "skip: ..."."""
+    """The fault of a sample, or ""; "said" where the derivative tells nothing, or a warning or a leftover tells why the
+    parts are others; "refused: ..." and "skip: ..."."""
     torch.manual_seed(3)
     base = sample.inputs
     whole = [torch.randn(own.shape, dtype=own.dtype) for own in base]

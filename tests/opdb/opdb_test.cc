@@ -48,7 +48,7 @@ bool TakeExceptions(const std::string& entry, Outcome& outcome) {
   return some;
 }
 
-// Of the tests that have run so far.
+// Results of the tests that have run so far.
 Results& Found() {
   static Results& results = *new Results;
   return results;
@@ -101,7 +101,7 @@ std::string NameOf(const testing::TestParamInfo<size_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, OpDbTest, testing::Range<size_t>(0, TheDatabase().entries().size()), NameOf);
 
-// Of the versions whose pages are committed, how many entries the database has: fewer would mean that some are skipped
+// Sizes of the database in the versions whose pages are committed: fewer entries would mean that some are skipped
 // unseen.
 const std::map<std::string, size_t>& Sizes() {
   static const auto& sizes = *new std::map<std::string, size_t>{{"1.13", 489}, {"2.15", 549}};

@@ -18,7 +18,7 @@ std::string Joined(const std::set<std::string>& parts, const char* separator) {
   return text;
 }
 
-// What Joined with "+" made.
+// Splits a text that Joined made with "+".
 std::set<std::string> Split(const std::string& text) {
   std::set<std::string> parts;
   std::istringstream rest(text);

@@ -12,7 +12,7 @@
 
 namespace addend {
 
-// What the tests found for one entry under one preset.
+// Findings of the tests for one entry under one preset.
 struct EntryResult {
   bool ran = false;
   Outcome outcome;
@@ -23,7 +23,7 @@ struct EntryResult {
   }
 };
 
-// By entry; first faithful, then fast.
+// Results by entry; first faithful, then fast.
 using Results = std::map<std::string, std::pair<EntryResult, EntryResult>>;
 
 // Adds what runs of other parts of the database have found: their opdb.tsv.
@@ -33,7 +33,7 @@ void AddResults(const std::string& path, Results& results);
 // order of magnitude.
 std::string OpsPage(const Results& results, const std::string& version);
 
-// Where it is committed.
+// Path of the committed page.
 std::string OpsPageName(const std::string& version);
 
 }  // namespace addend

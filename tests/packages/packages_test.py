@@ -25,7 +25,7 @@ def text(path):
 VERSION = text("VERSION").strip()
 LICENSE = text("LICENSE")
 POM = "{http://maven.apache.org/POM/4.0.0}"
-# Where a licence text is that a package has to repeat, and a line of it.
+# A file with a licence text that a package has to repeat, and a line of it.
 JSON_LICENSE = "/usr/share/doc/nlohmann-json3-dev/copyright"
 JSON_LINE = "Permission is hereby granted, free of charge"
 

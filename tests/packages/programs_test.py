@@ -202,7 +202,7 @@ class ProvenanceTest(unittest.TestCase):
         self.assertEqual(link, "https://raw.githubusercontent.com/o/r/0123/bindings/csharp/*")
 
     def told(self, *arguments):
-        """What a library says that is built with the source of provenance.awk."""
+        """The text of a library that is built with the source of provenance.awk."""
         command = ["awk", "-f", "tools/package/provenance.awk", *arguments]
         source = subprocess.run(command, check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
         return re.search(r'\nconst char\* addend_provenance\(void\) { return "([^"\\\n]*)"; }\n$', source).group(1)

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 
-# What ran, by the folder of its tests: for which language, and what it is called.
+# Parts that ran, by the folder of their tests: for which language, and what it is called.
 _PARTS = {
     "core": ("C++", "core"),
     "tests/conformance:cpp": ("C++", "conformance"),
@@ -40,7 +40,7 @@ def _numbers(text):
 
 
 def _origin(release):
-    """Where the LibTorch of a run came from: "pip" for tools/matrix pip-2.15.0, else the release of Debian."""
+    """The origin of a run's LibTorch: "pip" for tools/matrix pip-2.15.0, else the release of Debian."""
     return "pip" if release.startswith("pip-") else release
 
 
@@ -71,7 +71,7 @@ def platforms(results):
 
 
 def wheel(trials):
-    """What became of the wheel: a row for each system and Python, a column for each torch."""
+    """The trials of the wheel: a row for each system and Python, a column for each torch."""
     if not trials:
         return "No trial has been recorded yet."
     torches = sorted({trial["torch"] for trial in trials}, key=_numbers)

@@ -19,7 +19,7 @@ RANGE = 0.25  # of the random weights; what training begins with leaves every at
 
 @dataclasses.dataclass
 class Given:
-    """What one call is given: tensors that are split, with their dimensions and baselines, and plain ones."""
+    """The arguments of one call: tensors that are split, with their dimensions and baselines, and plain ones."""
 
     split: Dict[str, Tuple[torch.Tensor, int, Any]]
     plain: Dict[str, Any]
@@ -97,7 +97,7 @@ def _speech(masked: bool) -> Given:
 
 
 def _made(model: str, configuration: str, **settings: Any) -> Callable[..., torch.nn.Module]:
-    """By the names of both classes and what differs from their defaults."""
+    """Returns a maker of a model, by the names of both classes and what differs from their defaults."""
 
     def make(attention: str, **own: Any) -> torch.nn.Module:
         torch.manual_seed(5)

@@ -44,7 +44,7 @@ SUM = 1e-5  # what the parts may miss
 
 
 def tokenizer_of(byte_level):
-    """As GPT-2 has it, of bytes and without a token in front; or as Llama has it, of letters and with one."""
+    """A tokenizer like that of GPT-2, of bytes and without a token in front; or of Llama, of letters and with one."""
     if byte_level:
         made = tokenizers.Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -71,7 +71,7 @@ def tokenizer_of(byte_level):
 
 
 class Cases:
-    """Of one architecture with one kind of attention."""
+    """Tests of one architecture with one kind of attention."""
 
     architecture = ""
     attention = ""
@@ -107,7 +107,7 @@ class Cases:
         self.assertLess(max(map(abs, found.leftovers)), SUM)
 
     def numbers(self, ids, first, target):
-        """What a target is at each generated token, by PyTorch. The ids of those that are explained are the text's."""
+        """A target's number at each generated token, by PyTorch. The ids of explained tokens are the text's."""
         rows = self.logits(ids)[first - 1 : -1].double()  # a sum of many terms is rounded once
         own = torch.tensor((self.before + self.after)[first:])[:, None]
         log = rows.log_softmax(-1)

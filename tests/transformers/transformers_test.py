@@ -56,7 +56,7 @@ class Run:
         return self.model(**tensors, **self.given.plain)[self.architecture.output]
 
     def inputs(self):
-        """What a traced model is called with: one component for each position along the split dimension."""
+        """The arguments of a traced model: one component for each position along the split dimension."""
         split = {
             name: addend.Input(tensor, dim, baseline=baseline)
             for name, (tensor, dim, baseline) in self.given.split.items()
@@ -71,7 +71,7 @@ class Run:
         return addend.compile(self.model, preset="faithful").explain(**self.inputs(), targets=[self.target])
 
     def attribute(self):
-        """What every element gave to the target, summed up to the components of `inputs`."""
+        """The contributions of all elements to the target, summed up to the components of `inputs`."""
         values = {name: tensor for name, (tensor, _, _) in self.given.split.items()}
         baselines = {name: baseline for name, (_, _, baseline) in self.given.split.items()}
         plain = self.given.plain
