@@ -7,7 +7,7 @@ case $said in
   "this process has loaded LibTorch 0.99.0 ($foreign), and Addend "*) echo "ok: $said" ;;
   *) echo "FAILED: $said" >&2; exit 1 ;;
 esac
-# What reports of problems need is told too.
+# The configuration that reports of problems need is printed too.
 for line in "Addend " "  opened: none" "  refused: this process has loaded LibTorch 0.99.0 ($foreign)" "LibTorch 0.99.0" \
     "  library: $foreign" ".NET " "  assembly: "; do
   case $said in

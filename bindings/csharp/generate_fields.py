@@ -19,7 +19,7 @@ namespace Addend;
 
 """
 
-# By type: that of the property, and what reads it from a record of JSON (see JsonFields).
+# Types of fields: the type of the property, and the method that reads it from a record of JSON (see JsonFields).
 _TYPES = {
     "count": ("long", "Count"),
     "index": ("int", "Index"),
@@ -33,7 +33,7 @@ _TYPES = {
     "optional text": ("string?", "OptionalText"),
 }
 
-# What reads a field of the report, which is asked for field by field.
+# Expressions that read a field of the report, which is read field by field.
 _REPORT = {
     "count": 'Count(results, "{0}")',
     "number": 'AddendNative.addend_results_report_number(results, "{0}")',

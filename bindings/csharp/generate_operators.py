@@ -19,7 +19,7 @@ public sealed partial class Composition
 {
 """
 
-# What a parameter is in C#, and what it is where it can be left out.
+# Types of parameters in C#, each with its type if the parameter can be left out.
 TYPES = {
     "Tensor": "Operand",
     "Tensor?": "Operand?",

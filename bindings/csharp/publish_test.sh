@@ -36,7 +36,7 @@ if grep -E 'warning (IL|CS|NETSDK)[0-9]+' log; then
   echo "FAILED: publishing warns" >&2
   exit 1
 fi
-# Nothing of .NET or of the library is left beside the executable; native libraries are.
+# Single-file and ahead-of-time publishing leave no assemblies beside the executable; only native libraries.
 if compgen -G 'out/*.dll' >/dev/null; then
   echo "FAILED: there are assemblies beside the executable" >&2
   exit 1
@@ -45,7 +45,7 @@ ls -l out
 
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 "$reference" "$model" "$sample" >expected
-# What is called dotnet may be a script that calls it.
+# "dotnet" may be a script that calls the real one, so ask it for its root.
 DOTNET_ROOT=$("$DOTNET" --list-runtimes | sed -n 's:.* \[\(.*\)/shared/.*:\1:p' | head -n 1)
 export DOTNET_ROOT
 out/Publish "$model" "$sample" >printed

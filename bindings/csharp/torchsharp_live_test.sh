@@ -28,7 +28,7 @@ fi
 [[ -e "$native/libaddend_torch2.10.so" ]] ||
   skip "this build has no implementation for LibTorch 2.10 (tools/matrix pip-2.10.0 --libraries DIR, and ADDEND_IMPLEMENTATIONS=DIR)"
 
-# What runs with TorchSharp's native library.
+# Command that starts programs which need TorchSharp's native library; empty if this system's libraries suffice.
 run=()
 folder=/usr/lib/x86_64-linux-gnu
 if ! grep -qa 'GLIBCXX_3\.4\.32' "$folder/libstdc++.so.6"; then

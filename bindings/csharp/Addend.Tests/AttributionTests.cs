@@ -152,7 +152,7 @@ public sealed class AttributionTests : IDisposable
         CompositionTests.Expect([3, 2, 0], both.Input("a"));
         CompositionTests.Expect([1, 12, 0], both.Input(1));
         Samples.Close(18, both.Explain().Value, 1e-12);
-        // Nothing is attributed to a plain input.
+        // Plain inputs get no attribution.
         Attribution left = model.Attribute(new Request(inputs["a"], b));
         Assert.Equal(ResultKind.None, left.ToResults().Kind(2));
         Assert.Throws<ArgumentException>(() => left.Input("b"));

@@ -33,7 +33,7 @@ internal sealed class Construct
 
     internal long Target { get; }
 
-    /// <summary>What is explained, where it is not the first output.</summary>
+    /// <summary>Selector of the explained tensor; null: the first output.</summary>
     internal string? Explained => _at.Length > 0 ? _at : Word("output") is { Length: > 0 } output ? output : null;
 
     internal string[] Names => [.. Enumerable.Range(0, Columns).Select(column => $"part {column}")];
@@ -69,7 +69,8 @@ internal sealed class Construct
     /// <summary>The number of one row, alone or among all where it has another number among others.</summary>
     internal Request OfRow(int row) => Where(Input(Asked(row))) with { Targets = [TargetOfRow(row)] };
 
-    /// <summary>The same for a decomposition, which gives what is inside as a probe.</summary>
+    /// <summary>Request for a decomposition of the same number; a tensor inside the model is asked for as a
+    /// probe.</summary>
     internal Request Decomposed(int row) =>
         OfRow(row) with { At = null, Targets = [], Probes = _at.Length > 0 ? [_at] : [] };
 
@@ -156,13 +157,13 @@ internal sealed class Construct
     /// <summary>The answer of a door.</summary>
     internal sealed class Answer(Construct construct, bool several, bool ofBatch)
     {
-        /// <summary>By row and column.</summary>
+        /// <summary>Contributions by row and column.</summary>
         internal double[][] Contributions { get; } = [.. construct.Rows.Select(row => new double[row.Length])];
 
-        /// <summary>By row the reference that is said to be the model on the baseline.</summary>
+        /// <summary>References that the answer claims to be the model's output on the baseline, by row.</summary>
         internal Dictionary<int, double> Claimed { get; } = [];
 
-        /// <summary>What a reader has to know before any number is read.</summary>
+        /// <summary>Notes that a reader has to know before any number is read.</summary>
         internal List<string> Said { get; } = [];
 
         /// <summary>Whether these are means over all baselines.</summary>

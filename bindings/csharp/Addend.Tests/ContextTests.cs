@@ -159,7 +159,7 @@ public sealed class ContextTests : IDisposable
         Model model = Samples.Digits();
         Input eight = Samples.Eight();
         Assert.Equal("enough", Assert.Throws<TimeoutException>(() => model.Decompose(eight, context)).Message);
-        // Nothing of it is left for the next run.
+        // A run that a callback ended leaves nothing pending for the next one.
         Assert.Equal("[0, 8]", model.Decompose(eight).Explain().Target);
     }
 

@@ -1,7 +1,7 @@
 namespace Addend.Tests;
 
-/// <summary>What the programs of docs/csharp.md speak of without making it: an image of an eight, a model that has learned
-/// digits, a logger.</summary>
+/// <summary>Fields that the programs of docs/csharp.md use without defining them: an image of an eight, a model that
+/// has learned digits, a logger.</summary>
 public abstract class DocsPage : IDisposable
 {
     private readonly Scope _scope = new();

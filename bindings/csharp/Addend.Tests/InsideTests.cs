@@ -25,7 +25,7 @@ public sealed class InsideTests : IDisposable
         Expect(new double[8], output.Leftover());
         Expect(Expected("heads"), results.Tensor(1));
         Assert.Equal(["left", "position 1"], results.Explain("0,1").Contributions.Select(one => one.Name));
-        // By name, and what else runs takes the arguments alone.
+        // Inputs by name; a plain run and a recording use only the arguments and ignore the split inside.
         var named = new Request(new Dictionary<string, Input> { ["table"] = _table }) { Inside = [Inside] };
         Expect(Expected("components"), _model.Decompose(named).Composition().Components());
         Expect(Expected("output"), _model.Run(named).Tensor());

@@ -74,7 +74,7 @@ public sealed class InteractionsTests : IDisposable
         // Without a baseline there is a note, which the log is told.
         var asked = new Request(new Input(Tensor.From(Row(0), 1, 30)) { Split = Split.Along(1) }) { Targets = ["1"] };
         Assert.Equal("disk full", Assert.Throws<IOException>(() => _model.Interactions(asked, null, context)).Message);
-        // Nothing of it is left for the next run.
+        // A run that a callback ended leaves nothing pending for the next one.
         Assert.Equal(30, _model.Interactions(asked).Names.Count);
     }
 

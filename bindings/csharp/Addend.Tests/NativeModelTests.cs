@@ -130,7 +130,7 @@ public sealed class NativeModelTests : IDisposable
             Assert.Equal("enough", Assert.Throws<TimeoutException>(scope.End).Message);
             reporter.Fails = false;
         }
-        // Nothing of a scope that does not end is left for the next run.
+        // A scope that is disposed without End leaves nothing pending for the next run.
         using (var forgotten = new TracingScope(Asked(), context))
         {
             reporter.Fails = true;

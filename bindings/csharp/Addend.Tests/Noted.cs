@@ -49,7 +49,7 @@ internal sealed class Noted
     /// <summary>The question of a job over the rows of the only input.</summary>
     internal Request OfRows => Asked with { At = At, Targets = Targets("row_targets") };
 
-    /// <summary>What is explained of the first output.</summary>
+    /// <summary>The first target, which is a number of the first output.</summary>
     internal Target FirstTarget => Targets("targets")[0];
 
     /// <summary>The file of the only input.</summary>

@@ -128,7 +128,7 @@ public sealed class OperatorTests : IDisposable
     public void Operators_follow_their_context()
     {
         using var frozen = new Context(new Policy { Nonlinearity = "none" });
-        // Nothing moves through exp: all of it is left over.
+        // exp passes no component on: all of its move is leftover.
         using Composition y = _x.Exp(frozen);
         CompositionTests.Expect([0, 0, 0, 0], y.Components());
         using Composition faithful = _x.Exp();

@@ -118,7 +118,7 @@ public sealed class PlanTests : IDisposable
         fails = false;
         Assert.NotEmpty(nested);
         Assert.All(nested, Assert.Null);
-        // Nothing of it is left for the next run.
+        // A run that a callback ended leaves nothing pending for the next one.
         plan.AttributeInto(request, Tensor.Wrap(contributions, [1, 3]));
         Assert.Equal([1, 0, 0], contributions);
     }

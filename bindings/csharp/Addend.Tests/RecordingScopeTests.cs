@@ -54,7 +54,7 @@ public sealed class RecordingScopeTests : IDisposable
         RecordedProgram program = recording.End();
         string text = program.Code();
         Assert.Contains($"RecordingScopeTests.cs:{line}", text);
-        // Of this method and of Network, and of nobody else: neither ours nor the test runner's.
+        // The lines of this method and of Network are shown, but none of Addend's own or of the test runner's.
         Assert.Contains(nameof(Operators_stand_under_the_lines_that_called_them), text);
         Assert.Contains("Network", text);
         Assert.DoesNotContain("Operators.cs", text);
@@ -80,7 +80,7 @@ public sealed class RecordingScopeTests : IDisposable
             new RecordingScope(Asked(), new SourceLines(() => throw new TimeoutException("no lines today")));
         Assert.Equal(ErrorCode.Unknown, Assert.Throws<AddendException>(() => Network(_x)).Code);
         Assert.Equal("no lines today", Assert.Throws<TimeoutException>(recording.End).Message);
-        // Nothing of it is left for others.
+        // A recording that failed does not keep others from beginning.
         new RecordingScope(Asked()).Dispose();
     }
 

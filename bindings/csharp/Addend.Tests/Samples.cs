@@ -57,7 +57,7 @@ internal static class Samples
     internal static void Close(double expected, double actual, double within) =>
         Assert.InRange(actual, expected - within, expected + within);
 
-    /// <summary>As many numbers, each of them close to the one that is expected.</summary>
+    /// <summary>Fails unless both lists have the same length and each number is close to the expected one.</summary>
     internal static void Close(IReadOnlyList<float> expected, IReadOnlyList<float> actual, double within)
     {
         Assert.NotEmpty(expected);

@@ -180,7 +180,7 @@ public sealed class TorchSharpTests : IDisposable
         }
     }
 
-    // Of two tensors: x scale^T + y.
+    // A module of two inputs: x scale^T + y.
     private sealed class Gate : global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor, TorchTensor>
     {
         private readonly TorchTensor _scale = New([2, 0, 0, 3], 2, 2);
@@ -201,7 +201,7 @@ public sealed class TorchSharpTests : IDisposable
             register_module("encoder", Encoder);
             register_module("gate", Gate);
             register_module("head", _head);
-            // The same module under a second name.
+            // A second name for the same module.
             register_module("alias", _head);
         }
 

@@ -3,7 +3,7 @@ using TorchTensor = global::TorchSharp.torch.Tensor;
 
 namespace Addend.TorchSharp.Tests;
 
-/// <summary>What tests say of numbers.</summary>
+/// <summary>Comparisons of numbers for tests.</summary>
 internal static class Compare
 {
     internal static float[] Floats(this TorchTensor tensor)
@@ -27,7 +27,7 @@ internal static class Compare
         Assert.Equal(MemoryMarshal.Cast<double, long>(expected).ToArray(), MemoryMarshal.Cast<double, long>(actual).ToArray());
     }
 
-    /// <summary>The same numbers to the last bit, and some are there.</summary>
+    /// <summary>Fails unless the numbers are equal to the last bit; empty arrays fail too.</summary>
     internal static void SameBits(float[] expected, float[] actual)
     {
         Assert.NotEmpty(expected);

@@ -3,7 +3,8 @@ using TorchTensor = global::TorchSharp.torch.Tensor;
 
 namespace Addend.TorchSharp.Tests;
 
-/// <summary>What throws, and what is as it was behind it.</summary>
+/// <summary>Errors of TorchSharp, of modules and of Addend reach the caller, and leave state as it was
+/// before.</summary>
 public sealed class ErrorTests : IDisposable
 {
     private readonly Scope _scope = new();

@@ -49,7 +49,7 @@ public sealed class LeakTests
         Repeat("modules, nothing disposed", () => _ = network.Decompose(x, Split.Along(1), baseline: 0.0).Explain());
     }
 
-    // Of the module and of Addend; TorchSharp itself never frees the text of an error of LibTorch.
+    // Exceptions of the module and of Addend; TorchSharp itself never frees the text of an error of LibTorch.
     [Fact]
     public void Exceptions_leave_nothing()
     {

@@ -3,9 +3,9 @@ using TorchTensor = global::TorchSharp.torch.Tensor;
 
 namespace Addend.TorchSharp.Tests;
 
-/// <summary>What the start costs: <c>measure torchsharp</c> computes one tensor with TorchSharp, <c>measure addend</c>
-/// explains a module of it besides, and <c>measure opened</c> only opens Addend. A line of JSON says how long it took and
-/// what lies in memory.</summary>
+/// <summary>Measures the cost of the start: <c>measure torchsharp</c> computes one tensor with TorchSharp,
+/// <c>measure addend</c> explains a module of it besides, and <c>measure opened</c> only opens Addend. Prints a line of
+/// JSON with the time it took and the memory in use.</summary>
 internal static class Measure
 {
     internal static int Run(string[] arguments)

@@ -34,7 +34,7 @@ public sealed class PythonTests : IDisposable
             results,
             network.Attribute(x, Split.Along(1), ScriptTests.First(results), baseline: 0.0));
 
-        // The same file, which Addend runs: without gradients.
+        // Addend itself runs the same file, without gradients.
         Model model = Model.Load(Files.Script(name));
         var input = new Input(x.ToAddend()) { Split = Split.Along(1), Baseline = 0.0 };
         Compare.SameBits(

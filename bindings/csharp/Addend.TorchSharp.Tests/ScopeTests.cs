@@ -68,7 +68,7 @@ public sealed class ScopeTests : IDisposable
         Assert.Equal(before, LibTorch.Settled());
     }
 
-    // What is freed during a run may come back as the memory of another tensor.
+    // Memory that is freed during a run may be reused by another tensor.
     [Fact]
     public void Scopes_within_a_run_free_nothing_that_is_recorded()
     {

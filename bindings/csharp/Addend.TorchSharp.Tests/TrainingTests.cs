@@ -39,7 +39,7 @@ public sealed class TrainingTests : IDisposable
         }
     }
 
-    // What ran while it was explained is in autograd's graph as ever.
+    // A run that is explained is part of autograd's graph as usual.
     [Fact]
     public void Gradients_pass_through_what_was_explained()
     {

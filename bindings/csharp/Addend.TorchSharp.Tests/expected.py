@@ -1,4 +1,4 @@
-"""What Python says of the models that the tests of Addend.TorchSharp explain, with the same LibTorch.
+"""Computes with Python and the same LibTorch the results that the tests of Addend.TorchSharp expect.
 
     python expected.py FOLDER FILE
 

@@ -169,7 +169,8 @@ public static class ModuleExtensions
         };
     }
 
-    // What the request names itself comes first. Sparse and quantized tensors have no memory to be known by.
+    // Entries of the request take precedence. Sparse and quantized tensors are skipped: they have no memory by which
+    // they could be recognized.
     private static Dictionary<string, Tensor> With(
         IReadOnlyDictionary<string, Tensor> given, IEnumerable<(string Name, TorchTensor Tensor)> more)
     {

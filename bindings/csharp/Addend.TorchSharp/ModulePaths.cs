@@ -38,8 +38,8 @@ internal sealed class ModulePaths : IDisposable
         _removers.Clear();
     }
 
-    // What lies inside of a TorchScript module runs in LibTorch's interpreter, which calls no hook; TorchSharp would make
-    // objects for it at each question, and never free all of what they hold.
+    // Children of a TorchScript module are skipped: they run in LibTorch's interpreter, which calls no hook, and
+    // TorchSharp would make objects for them at each question and never free all of what they hold.
     private static IEnumerable<(string Path, TorchModule Module)> Within(TorchModule module, string prefix)
     {
         if (module is global::TorchSharp.torch.jit.ScriptModule)

@@ -3,7 +3,7 @@ namespace Addend;
 /// <summary>Why a call failed: the canonical codes of gRPC.</summary>
 public enum ErrorCode
 {
-    /// <summary>Nothing failed.</summary>
+    /// <summary>Success: the call did not fail.</summary>
     Ok = Native.AddendNative.ADDEND_OK,
 
     /// <summary>The caller ended the run.</summary>
@@ -34,7 +34,7 @@ public enum ErrorCode
     Internal = Native.AddendNative.ADDEND_INTERNAL,
 }
 
-/// <summary>Where in a model an operator stands.</summary>
+/// <summary>Position of an operator in a model.</summary>
 /// <param name="Op">The operator: <c>aten::softmax</c>.</param>
 public sealed record OperatorPosition(string Op)
 {
@@ -58,7 +58,7 @@ public sealed record OperatorPosition(string Op)
 }
 
 /// <summary>
-/// What went wrong inside the library. Errors that .NET has an exception for are thrown as that, with this one as their
+/// An error inside the library. Errors that .NET has an exception for are thrown as that, with this one as their
 /// <see cref="Exception.InnerException"/>: <see cref="ArgumentException"/>, <see cref="ArgumentOutOfRangeException"/>,
 /// <see cref="KeyNotFoundException"/>, <see cref="FileNotFoundException"/>, <see cref="NotSupportedException"/>,
 /// <see cref="InvalidOperationException"/>, <see cref="OperationCanceledException"/>,
@@ -82,7 +82,8 @@ public sealed class AddendException : Exception
     /// <summary>Why the call failed.</summary>
     public ErrorCode Code { get; }
 
-    /// <summary>Where in the library's C++ it happened; empty unless <see cref="ContextOptions.Detail"/> asks for it.</summary>
+    /// <summary>Source location in the library's C++; empty unless <see cref="ContextOptions.Detail"/> asks for
+    /// it.</summary>
     public string Detail { get; }
 
     /// <summary>The operator to blame, if it is one.</summary>

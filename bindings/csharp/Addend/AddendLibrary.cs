@@ -20,9 +20,9 @@ public static class AddendLibrary
     /// <exception cref="InvalidOperationException">It names both versions or both files.</exception>
     public static void CheckLibTorch() => AddendNative.addend_check_libtorch();
 
-    /// <summary>What reports of problems need: versions, files, LibTorch, threads and devices of this process, and the
-    /// runtime of .NET, as lines for people. It tells also what could not be loaded, and why. The lines and their order may
-    /// change from release to release.</summary>
+    /// <summary>Describes this process for reports of problems, as lines for people: versions, files, LibTorch,
+    /// threads, devices and the runtime of .NET, and what could not be loaded, with the reason. The lines and their
+    /// order may change from release to release.</summary>
     /// <returns>The lines.</returns>
     public static string ShowConfig()
     {

@@ -27,7 +27,8 @@ public sealed class Attribution : AddendObject
     /// <summary>How many numbers are explained: the targets of the request, or the examples.</summary>
     public int Count => checked((int)AddendNative.addend_attribution_num_targets(Handle));
 
-    /// <summary>What passed through the operators; nothing unless the request asked for them. It is read once.</summary>
+    /// <summary>The relevance that passed through each operator; empty unless the request asked for it. It is read
+    /// once.</summary>
     public IReadOnlyList<AttributedOperator> Operators => _operators ??= ReadOperators();
 
     internal AttributionHandle Handle => (AttributionHandle)OwnedHandle;
@@ -89,7 +90,7 @@ public sealed class Attribution : AddendObject
     /// <returns>A new tensor on the same memory.</returns>
     public Tensor Value() => TensorAt(0);
 
-    /// <summary>What the elements of an input give.</summary>
+    /// <summary>The contributions of an input, element by element.</summary>
     /// <param name="index">The input's position among the model's arguments.</param>
     /// <returns>[targets, *shape], or [*shape] where each example has a target; for ids one number each.</returns>
     /// <exception cref="ArgumentOutOfRangeException">There is no such input.</exception>
@@ -102,7 +103,7 @@ public sealed class Attribution : AddendObject
         return results.Tensor(index + 1);
     }
 
-    /// <summary>What the elements of an input give.</summary>
+    /// <summary>The contributions of an input, element by element.</summary>
     /// <param name="name">One of the <see cref="Model.InputNames"/>; the path of a nested one, as <c>masks.keep</c>, or
     /// <c>1.keep</c> where arguments have no name.</param>
     /// <returns>[targets, *shape], or [*shape] where each example has a target; for ids one number each.</returns>
@@ -121,7 +122,7 @@ public sealed class Attribution : AddendObject
         throw new KeyNotFoundException($"no input is named {name}; there are: {string.Join(", ", _inputNames)}");
     }
 
-    /// <summary>What the elements of a tensor inside the model give.</summary>
+    /// <summary>The contributions of a tensor inside the model, element by element.</summary>
     /// <param name="index">Its position in <see cref="Request.Inside"/>.</param>
     /// <returns>[targets, *shape], or [*shape] where each example has a target.</returns>
     /// <exception cref="ArgumentOutOfRangeException">There is no such tensor.</exception>
@@ -133,7 +134,7 @@ public sealed class Attribution : AddendObject
         return results.Tensor(results.Count - _insideSelectors.Length + index);
     }
 
-    /// <summary>What the elements of a tensor inside the model give.</summary>
+    /// <summary>The contributions of a tensor inside the model, element by element.</summary>
     /// <param name="selector">As it was given to the <see cref="Addend.Inside"/>.</param>
     /// <returns>[targets, *shape], or [*shape] where each example has a target.</returns>
     /// <exception cref="KeyNotFoundException">Nothing was split there.</exception>

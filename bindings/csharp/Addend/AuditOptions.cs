@@ -4,10 +4,10 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What a record of an <see cref="AuditLog"/> says beside its attribution.</summary>
+/// <summary>Additional members of a record of an <see cref="AuditLog"/>, beside its attribution.</summary>
 public sealed record RecordOptions
 {
-    /// <summary>What belongs to the decision, such as the number of an application: any JSON.</summary>
+    /// <summary>Facts that belong to the decision, such as the number of an application: any JSON.</summary>
     public string? Context { get; init; }
 
     /// <summary>Reasons that were made of the contributions: any JSON.</summary>
@@ -16,10 +16,10 @@ public sealed record RecordOptions
     /// <summary>The digest of a live model's file, of which Addend knows none: 64 hexadecimal digits.</summary>
     public string? ModelSha256 { get; init; }
 
-    /// <summary>What is otherwise drawn at random, for tests: 64 hexadecimal digits.</summary>
+    /// <summary>A fixed salt, for tests: 64 hexadecimal digits; null: drawn at random.</summary>
     public string? Salt { get; init; }
 
-    /// <summary>What the clock says otherwise, for tests: <c>2026-11-25T16:30:00.123456Z</c>.</summary>
+    /// <summary>A fixed time, for tests: <c>2026-11-25T16:30:00.123456Z</c>; null: that of the clock.</summary>
     public string? Time { get; init; }
 
     internal string ToJson()
@@ -41,7 +41,7 @@ public sealed record RecordOptions
     }
 }
 
-/// <summary>What <see cref="AuditLog.Verify"/> looks at.</summary>
+/// <summary>Options of <see cref="AuditLog.Verify"/>: the files it may use, and the expectations it checks.</summary>
 public sealed record VerifyOptions
 {
     /// <summary>Models, whose records are computed again: TorchScript files, exported programs and folders of recorded
@@ -83,7 +83,7 @@ public sealed record VerifyOptions
     }
 }
 
-/// <summary>What <see cref="AuditLog.Verify"/> found.</summary>
+/// <summary>The result of <see cref="AuditLog.Verify"/>.</summary>
 public sealed class AuditReport
 {
     private readonly string _json;
@@ -103,7 +103,7 @@ public sealed class AuditReport
     /// <summary>How many records are as they were written.</summary>
     public long Records { get; }
 
-    /// <summary>What is not as it was written, one line each, which names record and line.</summary>
+    /// <summary>Deviations from what was written, one line each, which names record and line.</summary>
     public IReadOnlyList<string> Problems { get; }
 
     /// <summary>All of it, as the JSON document that docs/schemas calls audit.</summary>

@@ -35,7 +35,7 @@ public sealed partial class Composition : AddendObject
     /// <summary>The dtype of the value; the parts of half types are float32.</summary>
     public DType DType => (DType)AddendNative.addend_composition_dtype(Handle);
 
-    /// <summary>Where it is: <c>cpu</c>, <c>cuda:0</c>.</summary>
+    /// <summary>The device of its parts: <c>cpu</c>, <c>cuda:0</c>.</summary>
     public string Device => Text.Borrowed(Handle, AddendNative.addend_composition_device) ?? "";
 
     internal CompositionHandle Handle => (CompositionHandle)OwnedHandle;
@@ -106,7 +106,7 @@ public sealed partial class Composition : AddendObject
     /// <returns>A new tensor on the same memory.</returns>
     public Tensor Reference() => Part(AddendNative.ADDEND_REFERENCE);
 
-    /// <summary>What the policy could not attribute.</summary>
+    /// <summary>The leftover: what the policy could not attribute.</summary>
     /// <returns>A new tensor on the same memory.</returns>
     public Tensor Leftover() => Part(AddendNative.ADDEND_LEFTOVER);
 
@@ -118,7 +118,7 @@ public sealed partial class Composition : AddendObject
     /// <returns>A new tensor.</returns>
     public Tensor Recovery() => Part(AddendNative.ADDEND_RECOVERY);
 
-    /// <summary>What an operator or a model computed; where nothing did, the recovery.</summary>
+    /// <summary>The value that an operator or a model computed; without one, the recovery.</summary>
     /// <returns>A new tensor.</returns>
     public Tensor Value() => Part(AddendNative.ADDEND_VALUE);
 

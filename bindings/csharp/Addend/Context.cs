@@ -13,7 +13,7 @@ public enum MessageLevel
     Warning = AddendNative.ADDEND_LOG_WARNING,
 }
 
-/// <summary>What is known of an operator, from which its rule follows.</summary>
+/// <summary>The principle that an operator follows, from which its rule is derived.</summary>
 public enum Principle
 {
     /// <summary>Elementwise in one tensor, bends on the scale of 1, as tanh does.</summary>
@@ -41,7 +41,7 @@ public enum Principle
 /// <param name="Total">How many there are; null where that is not known.</param>
 public readonly record struct RunProgress(string Stage, long Done, long? Total);
 
-/// <summary>What a <see cref="Context"/> is made of.</summary>
+/// <summary>The policy, the callbacks and the settings of a <see cref="Context"/>.</summary>
 public sealed record ContextOptions
 {
     /// <summary>The policy.</summary>

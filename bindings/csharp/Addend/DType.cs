@@ -3,7 +3,7 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What the elements of a tensor are.</summary>
+/// <summary>The type of the elements of a tensor.</summary>
 public enum DType
 {
     /// <summary><see cref="byte"/>.</summary>

@@ -3,7 +3,7 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What one component adds to an explained number.</summary>
+/// <summary>The contribution of one component to an explained number.</summary>
 /// <param name="Component">The component's position on the axis that all inputs share.</param>
 /// <param name="Name">The component's name: a word, a pixel, a column.</param>
 /// <param name="Value">What it adds.</param>
@@ -34,7 +34,7 @@ public sealed record Explanation(
     double Conditioning,
     double Mass)
 {
-    // Of what Addend computed; the garbage collector releases it.
+    // The explanation that Addend computed, null if this one was made otherwise; the garbage collector releases it.
     private ExplanationHandle? _handle;
 
     /// <summary>How many baselines the numbers are means over.</summary>

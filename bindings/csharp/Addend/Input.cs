@@ -13,14 +13,14 @@ public sealed record Input(Tensor Value)
     /// <summary>How it is divided into components; not at all unless said.</summary>
     public Split Split { get; init; } = Split.None;
 
-    /// <summary>What means "nothing"; zero unless said.</summary>
+    /// <summary>The value that means "nothing"; zero unless said.</summary>
     public Baseline? Baseline { get; init; }
 
     /// <summary>The names of its components, for people; those without a name are called by their position.</summary>
     public IReadOnlyList<string> Names { get; init; } = [];
 
-    /// <summary>Where its components begin on the axis that all inputs share; null: right behind those of the inputs
-    /// before it.</summary>
+    /// <summary>The position of its first component on the axis that all inputs share; null: right behind those of the
+    /// inputs before it.</summary>
     public long? FirstComponent { get; init; }
 
     /// <summary>A plain input.</summary>
@@ -42,19 +42,19 @@ public sealed record Inside(string Selector)
     /// <summary>How it is divided into components: along dimensions of the tensor, or by labels.</summary>
     public Split Split { get; init; } = Split.None;
 
-    /// <summary>What means "nothing" there; zero unless said.</summary>
+    /// <summary>The value that means "nothing" there; zero unless said.</summary>
     public Baseline? Baseline { get; init; }
 
     /// <summary>The names of its components, for people; those without a name are called by their position.</summary>
     public IReadOnlyList<string> Names { get; init; } = [];
 
-    /// <summary>Where its components begin on the axis that all inputs share; null: right behind those before
+    /// <summary>The position of its first component on the axis that all inputs share; null: right behind those before
     /// it.</summary>
     public long? FirstComponent { get; init; }
 }
 
-/// <summary>What means "nothing" to a model: a black image, a mean row, the number of a mask token. A tensor, a number
-/// and a word convert to it by themselves.</summary>
+/// <summary>The value that means "nothing" to a model: a black image, a mean row, the number of a mask token. A tensor,
+/// a number and a word are converted implicitly.</summary>
 public sealed record Baseline
 {
     private Baseline(Tensor? tensor, double number, string? word = null)
@@ -94,7 +94,7 @@ public sealed record Baseline
     /// <param name="number">The number.</param>
     public static implicit operator Baseline(double number) => new(null, number);
 
-    /// <summary>What a model, a file of rows or the input itself knows.</summary>
+    /// <summary>A baseline that is taken from the model, from a file of rows or from the input itself.</summary>
     /// <param name="word">"mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
     /// (the running mean of a batch normalization of this input), "mean" of each channel of an image, "blur" or
     /// "blur:SIGMA" of an image; for attributions also several baselines, "rows:FILE" (all rows of a file) or

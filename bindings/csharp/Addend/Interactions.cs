@@ -3,7 +3,7 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What groups of components owe to each other: plain data, with nothing to dispose.</summary>
+/// <summary>Interactions of groups of components: plain data, with nothing to dispose.</summary>
 public sealed class Interactions
 {
     private readonly string _json;

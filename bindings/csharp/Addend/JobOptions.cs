@@ -3,7 +3,7 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>Where the rows of a <see cref="Job"/> are, and what its results hold.</summary>
+/// <summary>Options of a <see cref="Job"/>: where its rows are, and what its results hold.</summary>
 public sealed class JobOptions
 {
     private readonly string[] _rows;
@@ -38,7 +38,8 @@ public sealed class JobOptions
     /// <summary>Whether a row that cannot be attributed ends its shard, instead of being listed.</summary>
     public bool StopAtRefusal { get; init; }
 
-    /// <summary>What the numbers of the model are converted to, float32 or float64; null: as they are.</summary>
+    /// <summary>The dtype that the numbers of the model are converted to, float32 or float64; null: as they
+    /// are.</summary>
     public string? DType { get; init; }
 
     /// <summary>Where workers compute: cpu, or cuda, the GPU that each worker is given.</summary>

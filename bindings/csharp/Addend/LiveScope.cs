@@ -2,10 +2,11 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What <see cref="TracingScope"/> and <see cref="AttributionScope"/> share: every LibTorch operator that this
-/// thread calls until the scope ends is recorded, whoever calls it: <see cref="Operators.Call(string, Argument[])"/>, or a
-/// native library that computes with the same LibTorch. Inputs, parameters, buffers and outputs are live tensors, known by
-/// their memory. A scope belongs to the thread that begins it: it must not be held across an <c>await</c>.</summary>
+/// <summary>A scope in which every LibTorch operator that this thread calls is recorded, whoever calls it:
+/// <see cref="Operators.Call(string, Argument[])"/>, or a native library that computes with the same LibTorch. It is
+/// the base of <see cref="TracingScope"/> and <see cref="AttributionScope"/>. Inputs, parameters, buffers and outputs
+/// are live tensors, known by their memory. A scope belongs to the thread that begins it: it must not be held across an
+/// <c>await</c>.</summary>
 public abstract class LiveScope : AddendObject
 {
     private protected delegate void Begins(ContextHandle context, RequestHandle request, out TraceHandle trace);
@@ -53,9 +54,9 @@ public abstract class LiveScope : AddendObject
         Callbacks.Finished();
     }
 
-    /// <summary>What the model would be given as the baseline of an input. Ends the recording, so that the model can be run
-    /// there and <see cref="AddOnBaseline"/> be told what it gave; the report then says how far the reference is from
-    /// that.</summary>
+    /// <summary>The baseline of an input, as the model would be given it. Ends the recording, so that the model can be
+    /// run on it and its outputs passed to <see cref="AddOnBaseline"/>; the report then says how far the reference is
+    /// from them.</summary>
     /// <param name="input">The number of the input.</param>
     /// <returns>The baseline.</returns>
     public Tensor Baseline(int input)

@@ -65,10 +65,10 @@ public sealed class Model : AddendObject
     /// writes to parameters that no operator made.</summary>
     public void ForgetReferences() => AddendNative.addend_model_forget_references(Handle);
 
-    /// <summary>The same model by other methods than <c>forward</c>. They run one after the other, each on as many of the
-    /// inputs as it has arguments; several give what each gives, in order, and their inputs are called
-    /// <c>encode.x</c>.</summary>
-    /// <param name="names">Of the methods.</param>
+    /// <summary>A model of the same parameters that runs other methods than <c>forward</c>. They run one after the
+    /// other, each on as many of the inputs as it has arguments. Several methods give the outputs of each, in order,
+    /// and their inputs are called <c>encode.x</c>.</summary>
+    /// <param name="names">The names of the methods.</param>
     /// <returns>A new model.</returns>
     /// <exception cref="KeyNotFoundException">The model has no such method.</exception>
     /// <exception cref="NotSupportedException">The model does not come from a TorchScript file.</exception>
@@ -86,8 +86,8 @@ public sealed class Model : AddendObject
         return new Model(model);
     }
 
-    /// <summary>What a run lacks, all of it, before anything runs: found by reading the source of the model, branches that
-    /// are not taken included.</summary>
+    /// <summary>Lists everything that a run lacks, before anything runs. It is found by reading the source of the
+    /// model, including branches that are not taken.</summary>
     /// <param name="request">The inputs.</param>
     /// <param name="context">Whose rules count; null: those of the defaults.</param>
     /// <returns>Nothing where nothing is missing.</returns>
@@ -150,8 +150,8 @@ public sealed class Model : AddendObject
         CancellationToken cancellationToken = default) =>
         Decompose(new Request(inputs), context, cancellationToken);
 
-    /// <summary>What each element of the inputs gave to the targets of a request: one sweep back, at the same price for ten
-    /// components and for ten thousand.</summary>
+    /// <summary>Computes what each element of the inputs contributed to the targets of a request, in one backward
+    /// sweep, which costs the same for ten components and for ten thousand.</summary>
     /// <param name="request">The inputs, how they are split, and the targets; probes are not looked at.</param>
     /// <param name="context">The policy; null: that of the defaults.</param>
     /// <param name="cancellationToken">Ends the run before its next operator.</param>
@@ -247,7 +247,8 @@ public sealed class Model : AddendObject
         }, cancellationToken);
     }
 
-    /// <summary>What the contributions of groups owe to each other, by one attribution for each group and one more.</summary>
+    /// <summary>Computes the interactions of groups: what their contributions owe to each other. It takes one
+    /// attribution for each group and one more.</summary>
     /// <param name="request">One example with one target.</param>
     /// <param name="concepts">The groups; components that no concept names are groups by themselves, without concepts all
     /// are.</param>

@@ -1,7 +1,7 @@
 namespace Addend;
 
-/// <summary>What stands where an operator takes a tensor: a composition or a plain tensor, which convert to it by
-/// themselves.</summary>
+/// <summary>The operand of an operator in place of a tensor: a composition or a plain tensor, both of which are
+/// converted implicitly.</summary>
 public readonly record struct Operand
 {
     private readonly AddendObject? _value;

@@ -35,7 +35,8 @@ public sealed class Plan : AddendObject
             return new Attribution(attribution, _inputNames, []);
         }, cancellationToken);
 
-    /// <summary>The same into memory of the caller's, without objects for the result.</summary>
+    /// <summary>Attributes as <see cref="Attribute"/> does, into the caller's memory and without objects for the
+    /// result.</summary>
     /// <param name="request">Its values are taken.</param>
     /// <param name="contributions">Doubles, contiguous, one for each target and component.</param>
     /// <param name="sums">Doubles, contiguous, which get value, reference and leftover of each target; null for none.</param>

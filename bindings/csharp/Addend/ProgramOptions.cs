@@ -16,7 +16,7 @@ public sealed record ReplayOptions
     /// run follows the branch of the recording, right or wrong.</summary>
     public bool Guards { get; init; } = true;
 
-    /// <summary>By how much floating-point numbers that left the tensors may differ, relative.</summary>
+    /// <summary>The tolerated relative difference of floating-point numbers that left the tensors.</summary>
     public double GuardTolerance { get; init; }
 
     /// <summary>Whether every write goes into a copy of the memory, so that inner tensors are as they were made.</summary>
@@ -54,7 +54,7 @@ public sealed record CodeOptions
     /// <summary>The files whose lines are not shown; null: the inside of PyTorch.</summary>
     public IReadOnlyList<string>? Exclude { get; init; }
 
-    /// <summary>What stands behind each operator.</summary>
+    /// <summary>The numbers that are shown behind each operator.</summary>
     public IReadOnlyList<CallNumbers> Numbers { get; init; } = [];
 
     internal string ToJson()
@@ -76,10 +76,10 @@ public sealed record CodeOptions
     }
 }
 
-/// <summary>What numbers count.</summary>
+/// <summary>The unit of numbers.</summary>
 public enum NumberUnit
 {
-    /// <summary>Nothing in particular.</summary>
+    /// <summary>No particular unit.</summary>
     None,
 
     /// <summary>Time.</summary>
@@ -89,10 +89,10 @@ public enum NumberUnit
     Bytes,
 }
 
-/// <summary>What is known of each operator of a program, to stand behind it: a time, a contribution.</summary>
-/// <param name="Name">What the numbers are.</param>
+/// <summary>Numbers that are shown behind each operator of a program: a time, a contribution.</summary>
+/// <param name="Name">What to call the numbers.</param>
 /// <param name="Values">One for each operator; NaN where there is none.</param>
-/// <param name="Unit">What they count.</param>
+/// <param name="Unit">Their unit.</param>
 public sealed record CallNumbers(string Name, IReadOnlyList<double> Values, NumberUnit Unit = NumberUnit.None)
 {
     internal static JsonArray ToJson(IEnumerable<CallNumbers> numbers)

@@ -3,10 +3,10 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What a tensor of a program is.</summary>
+/// <summary>The kind of a tensor of a program.</summary>
 public enum ValueKind
 {
-    /// <summary>What the model is given.</summary>
+    /// <summary>An input of the model.</summary>
     Input,
 
     /// <summary>A parameter of the model.</summary>
@@ -18,7 +18,7 @@ public enum ValueKind
     /// <summary>A tensor that was there before the run and is none of these.</summary>
     Constant,
 
-    /// <summary>What an operator gave.</summary>
+    /// <summary>The result of an operator.</summary>
     Result,
 
     /// <summary>An element of a list that an operator gave or took.</summary>
@@ -54,7 +54,7 @@ public sealed class RecordedProgram : AddendObject
     /// <summary>The names of all its tensors, which are unique, in order.</summary>
     public IReadOnlyList<string> Names => [.. Values().Select(value => value.Name)];
 
-    /// <summary>What the program gives, in order, before it runs.</summary>
+    /// <summary>The outputs of the program, in order; known before it runs.</summary>
     public IReadOnlyList<ProgramOutput> Outputs
     {
         get
@@ -77,8 +77,9 @@ public sealed class RecordedProgram : AddendObject
         }
     }
 
-    /// <summary>What there is to know before it runs, as a JSON object: <c>operators</c>, <c>inputs</c>, <c>output</c>,
-    /// <c>values</c>, <c>guards</c>, and <c>free</c>, the dimensions of inputs that may have another size.</summary>
+    /// <summary>A summary that is known before it runs, as a JSON object: <c>operators</c>, <c>inputs</c>,
+    /// <c>output</c>, <c>values</c>, <c>guards</c>, and <c>free</c>, the dimensions of inputs that may have another
+    /// size.</summary>
     public string SummaryJson
     {
         get
@@ -131,7 +132,7 @@ public sealed class RecordedProgram : AddendObject
         return new RecordedProgram(handle);
     }
 
-    /// <summary>What a replay lacks, all of it, before anything runs.</summary>
+    /// <summary>Lists everything that a replay lacks, before anything runs.</summary>
     /// <param name="request">The inputs.</param>
     /// <param name="context">Whose rules count; null: those of the defaults.</param>
     /// <returns>Nothing where nothing is missing.</returns>
@@ -190,7 +191,7 @@ public sealed class RecordedProgram : AddendObject
         return Text.Taken(text);
     }
 
-    /// <summary>The same as a JSON object: <c>calls</c>, each with its <c>line</c>, and the <c>places</c> where they
+    /// <summary>Its code as a JSON object: <c>calls</c>, each with its <c>line</c>, and the <c>places</c> where they
     /// stand.</summary>
     /// <param name="options">How it is written; null: as by default.</param>
     /// <returns>The text.</returns>

@@ -3,7 +3,7 @@ using Addend.Native;
 namespace Addend;
 
 /// <summary>
-/// What a model is asked.
+/// A question to a model.
 /// <code>
 /// var request = new Request(new Input(tokens) { Split = Split.Along(-1) }) { Probes = ["layers.0.attention"] };
 /// </code>
@@ -52,8 +52,8 @@ public sealed record Request
     /// element where there is none.</summary>
     public IReadOnlyList<Target> Targets { get; init; } = [];
 
-    /// <summary>What the targets are elements of: <c>output.1</c>, or an inner tensor as in <see cref="Probes"/>; null: the
-    /// first output.</summary>
+    /// <summary>The tensor that the targets are elements of: <c>output.1</c>, or an inner tensor as in
+    /// <see cref="Probes"/>; null: the first output.</summary>
     public string? At { get; init; }
 
     /// <summary>Whether the first dimension of all split inputs and of the explained tensor counts examples, each of which
@@ -87,7 +87,7 @@ public sealed record Request
     /// called with.</summary>
     public IReadOnlyDictionary<string, Tensor> Parameters { get; init; } = new Dictionary<string, Tensor>();
 
-    /// <summary>The same for buffers: tensors that are not learned.</summary>
+    /// <summary>Buffers by name, as for <see cref="Parameters"/>: tensors that are not learned.</summary>
     public IReadOnlyDictionary<string, Tensor> Buffers { get; init; } = new Dictionary<string, Tensor>();
 
     /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
@@ -136,11 +136,12 @@ public sealed record Request
         return new Request(new Structure(arguments));
     }
 
-    /// <summary>What inputs are called by their paths in the arguments; null where they are the arguments.</summary>
+    /// <summary>The names of inputs, which are their paths in the arguments; null if the inputs are the
+    /// arguments.</summary>
     internal IReadOnlyList<string>? StructuredNames =>
         _structure is null ? null : Array.ConvertAll(_inputs, input => input.Key!);
 
-    /// <summary>What the request itself calls its inputs; empty for those without a name.</summary>
+    /// <summary>The names that the request itself gives its inputs; empty for those without a name.</summary>
     internal IReadOnlyList<string> OwnNames => Array.ConvertAll(_inputs, input => input.Key ?? "");
 
     internal RequestHandle Build(CancellationHandle cancellation)
@@ -221,7 +222,7 @@ public sealed record Request
         Describe(request, input.Split, input.Baseline, input.FirstComponent, input.Names);
     }
 
-    // Of what was added last.
+    // Sets the split, the baseline and the names of the input or inner tensor that was added last.
     private static void Describe(
         RequestHandle request, Split split, Baseline? baseline, long? firstComponent, IReadOnlyList<string> names)
     {

@@ -2,10 +2,10 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What a result is.</summary>
+/// <summary>The kind of a result.</summary>
 public enum ResultKind
 {
-    /// <summary>Nothing: an optional output that is not there.</summary>
+    /// <summary>No result: an optional output that is not there.</summary>
     None = AddendNative.ADDEND_RESULT_NONE,
 
     /// <summary>A composition.</summary>
@@ -18,7 +18,8 @@ public enum ResultKind
     Number = AddendNative.ADDEND_RESULT_NUMBER,
 }
 
-/// <summary>What a run or a call gives, in order: of a model the outputs, then the probes; and the report.</summary>
+/// <summary>The results of a run or a call, in order, with its report; those of a model are its outputs, then its
+/// probes.</summary>
 public sealed class Results : AddendObject
 {
     private string?[]? _names;
@@ -36,11 +37,11 @@ public sealed class Results : AddendObject
     /// selector of a probe; null where there is none.</summary>
     public IReadOnlyList<string?> Names => _names ??= ReadNames();
 
-    /// <summary>What the run says about itself. It is read once, and stays readable after that.</summary>
+    /// <summary>The report of the run. It is read once, and stays readable after that.</summary>
     public Report Report => _report ??= Report.Of(Handle);
 
-    /// <summary>What a reader has to know, one line each: the notes of the report, and of a replay, which has none,
-    /// that random numbers were drawn anew.</summary>
+    /// <summary>Everything that a reader has to know, one line each: the notes of the report; for a replay, which has
+    /// no report, a note that random numbers were drawn anew.</summary>
     public IReadOnlyList<string> Notes => [.. Report.AllNotes(Handle)];
 
     /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
@@ -48,7 +49,7 @@ public sealed class Results : AddendObject
 
     private ResultsHandle Handle => (ResultsHandle)OwnedHandle;
 
-    /// <summary>What a result is.</summary>
+    /// <summary>The kind of a result.</summary>
     /// <param name="index">Its position.</param>
     /// <returns>Its kind; None where there is no such result.</returns>
     public ResultKind Kind(int index) => (ResultKind)AddendNative.addend_results_kind(Handle, Position(index));

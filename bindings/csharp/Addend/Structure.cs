@@ -10,7 +10,8 @@ namespace Addend;
 /// arguments.</summary>
 internal sealed class Structure
 {
-    // What contains itself ends here, not with the stack: the process would end too. The C interface takes less.
+    // Limit of nesting: an object that contains itself ends here, and not by exhausting the stack, which would end the
+    // process. The C interface allows fewer levels.
     private const int Deepest = 256;
 
     private readonly List<KeyValuePair<string?, Input>> _inputs = [];
@@ -27,10 +28,10 @@ internal sealed class Structure
         Json = described.ToJsonString();
     }
 
-    /// <summary>As the C interface takes it.</summary>
+    /// <summary>The arguments in the form that the C interface takes.</summary>
     internal string Json { get; }
 
-    /// <summary>By their paths, which are only names.</summary>
+    /// <summary>The inputs by their paths, which serve only as names.</summary>
     internal IReadOnlyList<KeyValuePair<string?, Input>> Inputs => _inputs;
 
     private JsonNode? Describe(object? value, string path, int depth)

@@ -20,10 +20,10 @@ public sealed partial class Tensor : AddendObject
     /// <summary>The sizes of its dimensions.</summary>
     public IReadOnlyList<long> Shape => _shape ??= ReadShape();
 
-    /// <summary>What its elements are.</summary>
+    /// <summary>The dtype of its elements.</summary>
     public DType DType => (DType)AddendNative.addend_tensor_dtype(Handle);
 
-    /// <summary>Where its elements are: <c>cpu</c>, <c>cuda:0</c>.</summary>
+    /// <summary>The device of its elements: <c>cpu</c>, <c>cuda:0</c>.</summary>
     public string Device => Text.Borrowed(Handle, AddendNative.addend_tensor_device) ?? "";
 
     /// <summary>How many elements it has.</summary>
@@ -197,7 +197,7 @@ public sealed partial class Tensor : AddendObject
         view.Span.CopyTo(destination);
     }
 
-    /// <summary>As PyTorch prints it.</summary>
+    /// <summary>The tensor as PyTorch prints it.</summary>
     /// <returns>Several lines.</returns>
     public override string ToString()
     {

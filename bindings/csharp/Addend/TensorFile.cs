@@ -68,9 +68,9 @@ public sealed class TensorFile : AddendObject
     /// <exception cref="KeyNotFoundException">The file is empty.</exception>
     public Tensor First() => Find(null!);
 
-    /// <summary>What the file says under a key.</summary>
+    /// <summary>The text that the file's metadata has under a key.</summary>
     /// <param name="key">The key.</param>
-    /// <returns>The text; null where it says nothing.</returns>
+    /// <returns>The text; null if there is no such key.</returns>
     public string? Metadata(string key)
     {
         Text.Checked(key, nameof(key));

@@ -1,4 +1,4 @@
-// What a program is told that has loaded another LibTorch: Beside FOREIGN.
+// Prints the error that a program gets that has loaded another LibTorch before: Beside FOREIGN.
 using System.Runtime.InteropServices;
 using Addend;
 

@@ -27,7 +27,7 @@ Counter counters[kCounters];
 
 std::atomic<bool> exiting{false};
 
-// What a thread knows of itself.
+// State of one thread.
 struct Thread {
   Counter* counter = nullptr;
   int64_t calls = 0;     // one inside of the other: listeners may call too
@@ -54,7 +54,7 @@ bool OthersCall() {
   return calls > 0;
 }
 
-// What destructors of the C library would have done.
+// Flushes stdout, as destructors of the C library would have done.
 void FlushOutput() {
   if (ftrylockfile(stdout) != 0) return;
   fflush_unlocked(stdout);
@@ -99,7 +99,7 @@ Call::~Call() {
 }  // namespace addend_csharp
 
 void csharp_at_exit(void* const* cancellations, size_t count) {
-  // Of all functions that exit() calls, the one that was registered last comes first.
+  // exit() calls the function first that was registered last, hence this one before those registered earlier.
   on_exit(addend_csharp::EndCalls, new std::vector<void*>(cancellations, cancellations + count));
 }
 

@@ -25,7 +25,8 @@ internal static unsafe class Callbacks
 
     internal static readonly IntPtr Unpin = (IntPtr)(delegate* unmanaged[Cdecl]<IntPtr, void>)&OnUnpin;
 
-    /// <summary>What a callback threw on this thread since the last time, if anything.</summary>
+    /// <summary>Takes the exception that a callback threw on this thread since the last call; null if there is
+    /// none.</summary>
     internal static ExceptionDispatchInfo? TakePending()
     {
         ExceptionDispatchInfo? pending = t_pending;
@@ -73,8 +74,8 @@ internal static unsafe class Callbacks
     /// <summary>Forgets what a trace left behind that was never ended, so that another run does not throw it.</summary>
     internal static void Begin() => t_pending = null;
 
-    /// <summary>What a run gives, unless a callback threw while it went on: that is thrown then, and the result
-    /// disposed.</summary>
+    /// <summary>Returns the result of a run; if a callback threw during it, disposes the result and throws that
+    /// exception.</summary>
     internal static T Finished<T>(T result)
     {
         if (t_pending is not null)

@@ -26,7 +26,7 @@ internal static class JsonFields
     internal static int? OptionalIndex(this JsonElement record, string name) =>
         record.GetProperty(name) is { ValueKind: JsonValueKind.Number } number ? number.GetInt32() : null;
 
-    /// <summary>What is made of each record of a list; nothing where there is no list.</summary>
+    /// <summary>Makes an object of each record of a list; empty if there is no list.</summary>
     internal static IReadOnlyList<T> All<T>(this JsonElement record, string name, Func<JsonElement, T> make) =>
         record.TryGetProperty(name, out JsonElement list) ? [.. list.EnumerateArray().Select(make)] : [];
 

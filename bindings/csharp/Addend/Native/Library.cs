@@ -33,7 +33,8 @@ internal static class Library
         return loaded;
     });
 
-    /// <summary>What people paste who report that LibTorch was refused; null where it was not.</summary>
+    /// <summary>Text of <c>addend_show_config</c> from when LibTorch was refused, for reports of problems; null if it
+    /// was not.</summary>
     internal static string? ConfigOfFailure { get; private set; }
 
     internal sealed record Loaded(IntPtr Core, IntPtr Wrapper);
@@ -129,7 +130,8 @@ internal static class Library
         return line.StartsWith(path + ": ", StringComparison.Ordinal) ? line[(path.Length + 2)..] : line;
     }
 
-    // Nothing of LibTorch is loaded before this: where the process has another one, the library says so instead.
+    // Loads LibTorch, before which nothing of it is loaded: if the process has another one, the library returns an
+    // error instead.
     private static unsafe void LoadLibTorch(IntPtr core, string folder)
     {
         var load = (delegate* unmanaged[Cdecl]<byte*, IntPtr>)NativeLibrary.GetExport(core, "addend_load_libtorch");

@@ -13,7 +13,7 @@ internal static class OptionText
         return new JsonArray([.. texts.Select(text => JsonValue.Create(Text.Checked(text, parameter)))]);
     }
 
-    /// <summary>What a text of JSON says; null for null.</summary>
+    /// <summary>Parses a text of JSON; null for null.</summary>
     internal static JsonNode? Parsed(string? json, string parameter)
     {
         try

@@ -10,7 +10,7 @@ namespace Addend.Native;
 /// </summary>
 internal static class ProcessExit
 {
-    // What ends the runs that go on; the values mean nothing.
+    // A set of the cancellations of all runs that go on; the values mean nothing.
     private static readonly ConcurrentDictionary<CancellationHandle, bool> Running = new();
 
     /// <summary>To be called when the library has been loaded.</summary>

@@ -11,7 +11,7 @@ namespace Addend.Native;
 /// <param name="frames">Gives them, the innermost first.</param>
 internal sealed class SourceLines(Func<IReadOnlyList<StackFrame>> frames)
 {
-    /// <summary>What ended the recording, if anything did.</summary>
+    /// <summary>The exception that ended the recording; null if none did.</summary>
     internal ExceptionDispatchInfo? Thrown { get; private set; }
 
     /// <summary>Those of this thread from the method that calls us on to the one that runs then: what is outside of it, such

@@ -22,7 +22,7 @@ internal static class Status
         {
             addend_status_release(status);
         }
-        // What a callback threw is what the caller has to see if it ended the run.
+        // If a callback ended the run, rethrow its exception rather than the cancellation.
         if (cause.Code == ErrorCode.Cancelled)
         {
             Callbacks.TakePending()?.Throw();
