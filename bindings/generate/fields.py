@@ -1,4 +1,4 @@
-"""What runs and checks tell, as the generators of all bindings read it from core/explain/fields.txt."""
+"""Reads the fields of reports and checks from core/explain/fields.txt, for the generators of all bindings."""
 
 import collections
 import re

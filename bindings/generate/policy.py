@@ -40,7 +40,8 @@ def enumerations(keys):
 
 
 def choices(key):
-    """What it takes as text, the default first: ["auto", "faithful", "fast"]; of coefficients what is no kind."""
+    """Texts that a key accepts, the default first: ["auto", "faithful", "fast"]; of coefficients the one that is no
+    kind: "none"."""
     values = ["none"] if key.kind == "some" else [spelled(value) for value in key.values]
     return [key.default] + [value for value in values if value != key.default]
 
