@@ -9,8 +9,8 @@ import sys
 import blocks
 import fields
 
-# By type: that of the member, that of the getter where it is another, what reads it from a record of JSON, what the
-# getter returns in words.
+# Types of fields: the type of the member, the expression that reads it from a record of JSON, and the text for what its
+# getter returns.
 _TYPES = {
     "count": ("long", 'JsonReader.count(record.get("{0}"))', "the number"),
     "index": ("int", '(int) JsonReader.count(record.get("{0}"))', "the position"),
@@ -24,7 +24,7 @@ _TYPES = {
     "texts": ("List<String>", 'JsonReader.texts(record.get("{0}"))', "one line each"),
 }
 
-# What reads a field of the report, which is asked for field by field.
+# Expressions that read a field of the report, which is read field by field.
 _REPORT = {
     "count": 'count(results, "{0}")',
     "number": 'AddendNative.addend_results_report_number(results, "{0}")',

@@ -1,4 +1,4 @@
-// What the generated JNI functions are made of; bindings/swig/java.i says where.
+// Functions and classes that the generated JNI functions use; bindings/swig/java.i says where.
 #ifndef ADDEND_BINDINGS_JAVA_JNI_SUPPORT_H_
 #define ADDEND_BINDINGS_JAVA_JNI_SUPPORT_H_
 

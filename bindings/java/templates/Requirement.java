@@ -12,7 +12,7 @@ public final class Requirement {
     // fields: Requirement_reads
   }
 
-  /** What the C interface tells of requirements. */
+  /** Reads requirements from the JSON of the C interface. */
   static List<Requirement> read(String json) {
     return JsonReader.list(JsonReader.object(json).get("unmet"), Requirement::new);
   }

@@ -13,7 +13,7 @@ public final class TraceCheck {
     // fields: TraceCheck_reads
   }
 
-  /** What the C interface tells of a check. */
+  /** Reads a check from the JSON of the C interface. */
   static TraceCheck read(String json) {
     return new TraceCheck(JsonReader.object(json));
   }

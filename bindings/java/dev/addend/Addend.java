@@ -39,8 +39,8 @@ public final class Addend {
   }
 
   /**
-   * What reports of problems need: versions, files, LibTorch, threads and devices of this process, and the Java virtual
-   * machine. What could not be loaded is told too, and why. The lines and their order may change from release to
+   * Describes this process for reports of problems: versions, files, LibTorch, threads, devices and the Java virtual
+   * machine, and what could not be loaded, with the reason. The lines and their order may change from release to
    * release.
    *
    * @return lines for people

@@ -5,8 +5,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * What the library found wrong. The message is one line that says what to do; {@link #code()} says what kind of mistake
- * it is, and {@link #payload()} has the facts of the message as data.
+ * An error that the library found. The message is one line that says what to do; {@link #code()} says what kind of
+ * mistake it is, and {@link #payload()} has the facts of the message as data.
  */
 public final class AddendException extends RuntimeException {
   private static final long serialVersionUID = 1;
@@ -14,7 +14,7 @@ public final class AddendException extends RuntimeException {
   /** The code. */
   private final Code code;
 
-  /** Where in C++ it happened. */
+  /** The place in C++; empty unless it was asked for. */
   private final String detail;
 
   /** A map that can be serialized. */
@@ -65,7 +65,7 @@ public final class AddendException extends RuntimeException {
   }
 
   /**
-   * What kind of mistake it is.
+   * The kind of mistake.
    *
    * @return the code
    */
@@ -74,7 +74,7 @@ public final class AddendException extends RuntimeException {
   }
 
   /**
-   * Where in C++ it happened.
+   * The place in C++ where it happened.
    *
    * @return the place; empty unless {@link Context.Builder#detail} asked for it
    */
@@ -83,9 +83,9 @@ public final class AddendException extends RuntimeException {
   }
 
   /**
-   * What the message says, as data: {@code op}, {@code op_index}, {@code module_path}, {@code function}, {@code file},
-   * {@code line} and {@code parameters} of the operator to blame, and {@code callback}, the number that a callback
-   * returned.
+   * The facts of the message as data: {@code op}, {@code op_index}, {@code module_path}, {@code function},
+   * {@code file}, {@code line} and {@code parameters} of the operator to blame, and {@code callback}, the number that a
+   * callback returned.
    *
    * @return an unmodifiable map that holds the keys that are known
    */

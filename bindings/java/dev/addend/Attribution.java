@@ -129,7 +129,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * What the elements of an input give.
+   * The contributions of an input, element by element.
    *
    * @param index the input's position among the model's arguments
    * @return [targets, *shape], or [*shape] where each example has a target; for ids one number each
@@ -146,7 +146,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * What the elements of an input give.
+   * The contributions of an input, element by element.
    *
    * @param name as in {@link Model#inputNames}; the path of a nested one, as {@code masks.keep}, or {@code 1.keep} where
    *     arguments have no name
@@ -161,7 +161,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * What the elements of a tensor inside the model give.
+   * The contributions of a tensor inside the model, element by element.
    *
    * @param index its position among those of {@link Request#inside}
    * @return [targets, *shape], or [*shape] where each example has a target
@@ -174,7 +174,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * What the elements of a tensor inside the model give.
+   * The contributions of a tensor inside the model, element by element.
    *
    * @param selector as it was given to {@link Inside#of}
    * @return [targets, *shape], or [*shape] where each example has a target
@@ -188,7 +188,7 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * What passed through the operators.
+   * The relevance that passed through each operator.
    *
    * @return one entry for each; none unless the request asked for operators
    */

@@ -103,9 +103,9 @@ public final class AuditLog extends NativeObject {
   }
 
   /**
-   * What was set aside when it was opened: a record that was never acknowledged.
+   * The size of the record that was set aside when the log was opened, because it was never acknowledged.
    *
-   * @return how many bytes
+   * @return its number of bytes
    */
   public long tornBytes() {
     return JsonReader.count(state().get("torn_bytes"));

@@ -3,7 +3,7 @@ package dev.addend;
 import java.util.List;
 import java.util.Map;
 
-/** What {@link AuditLog#verify} found. */
+/** The result of {@link AuditLog#verify}. */
 public final class AuditReport {
   private final String json;
   private final Map<?, ?> members;
@@ -32,7 +32,7 @@ public final class AuditReport {
   }
 
   /**
-   * What is not as it was written, one line each, which names record and line.
+   * Deviations from what was written, one line each, which names record and line.
    *
    * @return the lines; none where all is well
    */

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/** What is known of each operator of a program, to stand behind it: a time, a contribution. */
+/** Numbers that are shown behind each operator of a program: a time, a contribution. */
 public final class CallNumbers {
   private final String name;
   private final String unit;

@@ -98,9 +98,9 @@ public final class CodeOptions {
   }
 
   /**
-   * What stands behind each operator.
+   * Sets the numbers that are shown behind each operator.
    *
-   * @param numbers what is known of them
+   * @param numbers the numbers
    * @return the changed copy
    */
   public CodeOptions numbers(CallNumbers... numbers) {

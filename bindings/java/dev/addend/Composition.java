@@ -36,7 +36,8 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * As {@link #of(Tensor, Tensor, Tensor)}, for gradients: autograd follows what is computed from it, see {@link #grad}.
+   * Makes a composition as {@link #of(Tensor, Tensor, Tensor)} does, for gradients: autograd follows what is computed
+   * from it, see {@link #grad}.
    *
    * @param components [numc, *S]
    * @param reference of shape S; {@code null} for zeros
@@ -70,7 +71,7 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * As {@link #diagonal(Tensor, Tensor, long...)}, as a part of a longer component axis.
+   * Splits as {@link #diagonal(Tensor, Tensor, long...)} does, as a part of a longer component axis.
    *
    * @param value what to split
    * @param baseline what means "nothing"; {@code null} for zeros
@@ -101,7 +102,7 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * As {@link #fromLabels(Tensor, Tensor, Tensor)} with more components than there are labels.
+   * Splits as {@link #fromLabels(Tensor, Tensor, Tensor)} does, with more components than there are labels.
    *
    * @param value what to split
    * @param labels integers of the value's shape, or of its leading dimensions; -1 for no component
@@ -150,7 +151,7 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * Where the parts are.
+   * The device of the parts.
    *
    * @return for example {@code cpu} or {@code cuda:0}
    */
@@ -180,7 +181,7 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * What the tensor is when the recorded operators run on the baseline.
+   * The reference: the tensor's value when the recorded operators run on the baseline.
    *
    * @return of shape S
    */
@@ -189,7 +190,7 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * What the policy could not attribute.
+   * The leftover: what the policy could not attribute.
    *
    * @return of shape S
    */
@@ -216,7 +217,7 @@ public final class Composition extends CompositionOperators implements Operand {
   }
 
   /**
-   * What the model or the operators computed themselves.
+   * The value that the model or the operators computed themselves.
    *
    * @return of shape S
    */

@@ -1,6 +1,6 @@
 package dev.addend;
 
-/** What one component adds to an explained number. */
+/** The contribution of one component to an explained number. */
 public final class Contribution {
   private final long component;
   private final String name;

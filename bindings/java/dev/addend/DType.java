@@ -2,7 +2,7 @@ package dev.addend;
 
 import java.util.Locale;
 
-/** What the elements of a tensor are. */
+/** The type of the elements of a tensor. */
 public enum DType {
   /** Unsigned integers of 8 bits. */
   UINT8(AddendDtype.ADDEND_UINT8),
@@ -35,7 +35,7 @@ public enum DType {
     this.number = number;
   }
 
-  /** As the C interface writes it: DLPack's type code + 256 * bits. */
+  /** The number of this dtype in the C interface: DLPack's type code + 256 * bits. */
   int number() {
     return number;
   }

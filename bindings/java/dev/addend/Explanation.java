@@ -70,7 +70,7 @@ public final class Explanation {
   }
 
   /**
-   * What the model computed.
+   * The value that the model computed.
    *
    * @return the explained number
    */
@@ -79,7 +79,7 @@ public final class Explanation {
   }
 
   /**
-   * What it is on the baseline.
+   * The reference: the value on the baseline.
    *
    * @return the number that contributions are added to
    */
@@ -88,7 +88,7 @@ public final class Explanation {
   }
 
   /**
-   * What the policy could not attribute.
+   * The leftover: what the policy could not attribute.
    *
    * @return the summand that belongs to no component
    */
@@ -125,7 +125,7 @@ public final class Explanation {
   }
 
   /**
-   * What rounding is measured against: sum |c| + |leftover| + |reference|.
+   * The sum of magnitudes that rounding is measured against: sum |c| + |leftover| + |reference|.
    *
    * @return the sum of magnitudes
    */

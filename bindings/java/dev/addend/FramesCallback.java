@@ -5,7 +5,10 @@ import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
-/** What native code asks for the source lines of the caller; nothing may be thrown through it. */
+/**
+ * The callback through which native code asks for the source lines of the caller; it must not throw through native
+ * code.
+ */
 final class FramesCallback {
   private final Supplier<List<StackTraceElement>> lines;
   private Throwable thrown;
@@ -24,7 +27,7 @@ final class FramesCallback {
     final int depth = ofCallers().size();
     return new FramesCallback(() -> {
       final List<StackTraceElement> callers = ofCallers();
-      // What is outside of the method that began, such as a test runner, is outside of the model.
+      // Frames outside of the method that began, such as a test runner's, are outside of the model.
       return callers.subList(0, Math.max(1, callers.size() - depth + 1));
     });
   }
@@ -78,7 +81,7 @@ final class FramesCallback {
     }
   };
 
-  /** As the sources lie in their folders: dev/example/Network.java. */
+  /** The path of the source below its root: dev/example/Network.java. */
   private static String fileOf(StackTraceElement line) {
     final String type = line.getClassName();
     final int end = type.lastIndexOf('.');

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What groups of components owe to each other; {@link Model#interactions} gives it. A value: it stays readable whatever is
+ * Interactions of groups of components; {@link Model#interactions} returns them. A value: it stays readable whatever is
  * closed.
  */
 public final class Interactions {
@@ -54,8 +54,8 @@ public final class Interactions {
   }
 
   /**
-   * What a group's contribution is made of. An entry off the diagonal is the part that would be gone with the group of that
-   * position at its baseline.
+   * The parts of a group's contribution. An entry off the diagonal is the part that would be gone with the group of
+   * that position at its baseline.
    *
    * @param group its position
    * @return a new array, which adds up to the contribution

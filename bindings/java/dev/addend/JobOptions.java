@@ -6,7 +6,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/** Where the rows of a {@link Job} are, and what its results hold. Immutable: each method gives a changed copy. */
+/**
+ * Options of a {@link Job}: where its rows are, and what its results hold. Immutable: each method gives a changed copy.
+ */
 public final class JobOptions {
   private final List<String> inputs;
   private final Map<String, String> members;
@@ -17,7 +19,7 @@ public final class JobOptions {
   }
 
   /**
-   * Where the rows are.
+   * Names the files of the rows.
    *
    * @param files by input of the model, a {@code .npy} or {@code .safetensors} file whose tensor has the rows along
    *     dimension 0: {@code FILE} or {@code FILE#NAME}
@@ -96,7 +98,7 @@ public final class JobOptions {
   }
 
   /**
-   * Where workers compute.
+   * Sets the device on which workers compute.
    *
    * @param device {@code cpu}, or {@code cuda}: the GPU that each worker is given
    * @return the changed copy
@@ -106,7 +108,7 @@ public final class JobOptions {
   }
 
   /**
-   * What the numbers of the model are converted to.
+   * Sets the dtype that the numbers of the model are converted to.
    *
    * @param dtype {@code float32} or {@code float64}
    * @return the changed copy

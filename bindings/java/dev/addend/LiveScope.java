@@ -4,12 +4,12 @@ import java.util.Collections;
 import java.util.Objects;
 
 /**
- * What {@link TracingScope} and {@link AttributionScope} share: every LibTorch operator that this thread calls until the
- * scope ends is recorded, whoever calls it: {@link Addend#call}, or a native library that computes with the same LibTorch.
- * Inputs, parameters, buffers and outputs are live tensors, known by their memory.
+ * A scope in which every LibTorch operator that this thread calls is recorded, whoever calls it: {@link Addend#call},
+ * or a native library that computes with the same LibTorch. It is the base of {@link TracingScope} and
+ * {@link AttributionScope}. Inputs, parameters, buffers and outputs are live tensors, known by their memory.
  */
 public abstract class LiveScope extends NativeObject {
-  /** What begins a scope in the C interface. */
+  /** The function of the C interface that begins a scope. */
   @FunctionalInterface
   interface Begins {
     void begin(long context, long request, long[] out);
@@ -81,8 +81,8 @@ public abstract class LiveScope extends NativeObject {
   }
 
   /**
-   * What the model would be given as the baseline of an input. Ends the recording, so that the model can be run there and
-   * {@link #addOnBaseline} be told what it gave; the report then says how far the reference is from that.
+   * The baseline of an input, as the model would be given it. Ends the recording, so that the model can be run on it
+   * and its outputs passed to {@link #addOnBaseline}; the report then says how far the reference is from them.
    *
    * @param input the number of the input
    * @return the baseline

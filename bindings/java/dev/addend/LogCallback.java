@@ -2,7 +2,10 @@ package dev.addend;
 
 import java.util.Objects;
 
-/** What native code calls in place of a {@link LogListener}: it keeps what the listener throws until the run ends. */
+/**
+ * The callback that native code calls in place of a {@link LogListener}: it keeps what the listener throws until the
+ * run ends.
+ */
 final class LogCallback {
   private final LogListener listener;
 

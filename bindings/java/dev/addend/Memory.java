@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 final class Memory {
   private Memory() {}
 
-  /** What is between position and limit in a direct buffer: a slice of it, or a copy where it is none. */
+  /** Returns the bytes between position and limit in a direct buffer: a slice if the buffer is direct, else a copy. */
   static ByteBuffer direct(ByteBuffer bytes) {
     if (bytes.isDirect()) {
       return bytes.slice();

@@ -67,10 +67,11 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * The same model by other methods than {@code forward}. They run one after the other, each on as many of the inputs as
-   * it has arguments; several give what each gives, in order, and their inputs are called {@code encode.x}.
+   * A model of the same parameters that runs other methods than {@code forward}. They run one after the other, each on
+   * as many of the inputs as it has arguments. Several methods give the outputs of each, in order, and their inputs are
+   * called {@code encode.x}.
    *
-   * @param names of the methods
+   * @param names the names of the methods
    * @return a new model
    */
   public Model methods(String... names) {
@@ -124,8 +125,8 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What a run lacks, all of it, before anything runs: found by reading the source of the model, branches that are not
-   * taken included.
+   * Lists everything that a run lacks, before anything runs. It is found by reading the source of the model, including
+   * branches that are not taken.
    *
    * @param request the inputs
    * @return nothing where nothing is missing
@@ -135,7 +136,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What a run lacks, all of it, before anything runs.
+   * Lists everything that a run lacks, before anything runs.
    *
    * @param request the inputs
    * @param context whose rules count; {@code null} for the defaults
@@ -217,8 +218,8 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What each element of the inputs gave to the targets of a request, under the default context: one sweep back, at the
-   * same price for ten components and for ten thousand.
+   * Computes what each element of the inputs contributed to the targets of a request, under the default context, in one
+   * backward sweep, which costs the same for ten components and for ten thousand.
    *
    * @param request whose inputs and targets are taken; probes are not looked at
    * @return an explanation for each target, and a tensor for each input
@@ -228,7 +229,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What each element of the inputs gave to the targets of a request.
+   * Computes what each element of the inputs contributed to the targets of a request.
    *
    * @param request whose inputs and targets are taken; probes are not looked at
    * @param context policy and listeners; {@code null} for the defaults. A policy that looks at all components together,
@@ -330,7 +331,8 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What the contributions of groups owe to each other, by one attribution for each group and one more.
+   * Computes the interactions of groups: what their contributions owe to each other. It takes one attribution for each
+   * group and one more.
    *
    * @param request one example with one target
    * @param concepts the groups; components that no concept names are groups by themselves
@@ -346,7 +348,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * The same where each component is a group.
+   * Computes the interactions of all components, each of which is a group.
    *
    * @param request one example with one target
    * @return the interactions

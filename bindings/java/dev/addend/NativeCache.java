@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Where the jar's native libraries may be copied to: the folder that {@code -Daddend.cache.path} names and no other; else
- * {@code addend} under {@code XDG_CACHE_HOME} or {@code ~/.cache}; else a folder of this user under
+ * Folders into which the jar's native libraries may be copied: only the folder that {@code -Daddend.cache.path} names,
+ * if it is set; else {@code addend} under {@code XDG_CACHE_HOME} or {@code ~/.cache}; else a folder of this user under
  * {@code java.io.tmpdir}, for users who have no home or may not write to it.
  */
 final class NativeCache {

@@ -29,7 +29,7 @@ final class NativeLibrary {
   /** In the jar's folder: a line with hash and name for each file that belongs there. */
   private static final String CONTENTS = "contents.txt";
 
-  /** What people paste who report that the library was not loaded; null where it was. */
+  /** The lines of {@link #config} if the library was not loaded; {@code null} if it was. */
   private static volatile String configOfFailure;
 
   private final List<String> tried = new ArrayList<>();
@@ -54,9 +54,9 @@ final class NativeLibrary {
   }
 
   /**
-   * What people paste who report a problem, where the library could be loaded and where it could not.
+   * Describes the library for reports of problems, whether it could be loaded or not.
    *
-   * @return lines, those of the library
+   * @return lines about the library
    */
   static String config() {
     try {

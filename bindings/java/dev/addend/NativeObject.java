@@ -2,7 +2,7 @@ package dev.addend;
 
 import java.util.function.LongConsumer;
 
-/** What holds memory outside the Java heap until it is closed, or collected. */
+/** An object that holds memory outside the Java heap until it is closed, or collected. */
 abstract class NativeObject implements AutoCloseable {
   private final Handle handle;
   private volatile Scope scope; // which closes it; null: none does

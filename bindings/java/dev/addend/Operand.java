@@ -1,7 +1,7 @@
 package dev.addend;
 
 /**
- * What operators compute with: a {@link Composition}, or a {@link Tensor} beside it. No other class may implement it.
+ * The operand of an operator: a {@link Composition}, or a {@link Tensor} beside it. No other class may implement it.
  */
 public interface Operand {
   /**
@@ -12,7 +12,7 @@ public interface Operand {
   long[] shape();
 
   /**
-   * What the elements are; of a composition, those of its value.
+   * The dtype of the elements; of a composition, that of its value.
    *
    * @return the dtype
    */

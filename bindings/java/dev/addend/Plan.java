@@ -45,7 +45,7 @@ public final class Plan extends NativeObject {
   }
 
   /**
-   * The same into memory of the caller's, without objects for the result.
+   * Attributes as {@link #attribute} does, into the caller's memory and without objects for the result.
    *
    * @param request whose values and cancellation are taken
    * @param contributions double, contiguous, one number for each target and component

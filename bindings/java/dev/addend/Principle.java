@@ -1,6 +1,6 @@
 package dev.addend;
 
-/** What is known of an operator, from which its rule follows. */
+/** The principle that an operator follows, from which its rule is derived. */
 public enum Principle {
   /** Elementwise in one tensor, bends on the scale of 1, as tanh does. */
   POINTWISE,

@@ -9,9 +9,9 @@ import java.util.Objects;
 import java.util.stream.Stream;
 
 /**
- * What a model did for one input, from {@link Model#record(Tensor...)} or {@link #load}: to be read, kept, and run again
- * without the model. It stops where a number that left the tensors ({@code item()}, a condition, the size of
- * {@code nonzero()}) is another one than in the recording. Immutable; threads may share one.
+ * The recorded run of a model for one input, from {@link Model#record(Tensor...)} or {@link #load}: to be read, kept,
+ * and run again without the model. A run stops if a number that left the tensors ({@code item()}, a condition, the size
+ * of {@code nonzero()}) differs from the recording. Immutable; threads may share one.
  *
  * <pre>{@code
  * Program program = model.record(image);
@@ -24,9 +24,9 @@ public final class Program extends NativeObject {
     super("program", address, AddendNative::addend_program_release);
   }
 
-  /** What a tensor of a program is. */
+  /** The kind of a tensor of a program. */
   public enum ValueKind {
-    /** What the model is given. */
+    /** An input of the model. */
     INPUT,
     /** A parameter of the model. */
     PARAMETER,
@@ -34,7 +34,7 @@ public final class Program extends NativeObject {
     BUFFER,
     /** A tensor that was there before the run and is none of these. */
     CONSTANT,
-    /** What an operator gave. */
+    /** The result of an operator. */
     RESULT,
     /** An element of a list that an operator gave or took. */
     PART
@@ -91,7 +91,7 @@ public final class Program extends NativeObject {
   }
 
   /**
-   * What a replay lacks, all of it, before anything runs.
+   * Lists everything that a replay lacks, before anything runs.
    *
    * @param request the inputs
    * @return nothing where nothing is missing
@@ -101,7 +101,7 @@ public final class Program extends NativeObject {
   }
 
   /**
-   * What a replay lacks, all of it, before anything runs.
+   * Lists everything that a replay lacks, before anything runs.
    *
    * @param request the inputs
    * @param context whose rules count; {@code null} for the defaults
@@ -214,7 +214,7 @@ public final class Program extends NativeObject {
     }
 
     /**
-     * What its elements are.
+     * The dtype of its elements.
      *
      * @return the dtype
      */
@@ -233,7 +233,7 @@ public final class Program extends NativeObject {
   }
 
   /**
-   * What the program gives, in order, before it runs.
+   * The outputs of the program, in order; known before it runs.
    *
    * @return the outputs
    */
@@ -256,7 +256,7 @@ public final class Program extends NativeObject {
   }
 
   /**
-   * What there is to know before it runs: {@code operators}, {@code inputs}, {@code output}, {@code values},
+   * A summary that is known before it runs: {@code operators}, {@code inputs}, {@code output}, {@code values},
    * {@code guards}, and {@code free}, the dimensions of inputs that may have another size.
    *
    * @return a JSON object
@@ -286,7 +286,7 @@ public final class Program extends NativeObject {
   }
 
   /**
-   * The same as data: {@code calls}, each with its {@code line}, and the {@code places} where they stand.
+   * Its code as data: {@code calls}, each with its {@code line}, and the {@code places} where they stand.
    *
    * @param options how it is written
    * @return a JSON object

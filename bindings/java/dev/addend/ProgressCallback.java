@@ -2,7 +2,10 @@ package dev.addend;
 
 import java.util.Objects;
 
-/** What native code calls in place of a {@link ProgressListener}: it keeps what the listener throws until the run ends. */
+/**
+ * The callback that native code calls in place of a {@link ProgressListener}: it keeps what the listener throws until
+ * the run ends.
+ */
 final class ProgressCallback {
   private final ProgressListener listener;
 

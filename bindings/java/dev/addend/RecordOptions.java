@@ -4,7 +4,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
 
-/** What a record of an {@link AuditLog} says beside its attribution. Immutable: each method gives a changed copy. */
+/**
+ * Additional members of a record of an {@link AuditLog}, beside its attribution. Immutable: each method gives a changed
+ * copy.
+ */
 public final class RecordOptions {
   private static final RecordOptions DEFAULTS = new RecordOptions(Map.of());
 
@@ -15,7 +18,7 @@ public final class RecordOptions {
   }
 
   /**
-   * Nothing beside the attribution.
+   * Options that add nothing to the attribution.
    *
    * @return the options
    */
@@ -24,7 +27,7 @@ public final class RecordOptions {
   }
 
   /**
-   * What belongs to the decision, such as the number of an application.
+   * Adds facts that belong to the decision, such as the number of an application.
    *
    * @param json any JSON
    * @return the changed copy
@@ -54,7 +57,7 @@ public final class RecordOptions {
   }
 
   /**
-   * What is otherwise drawn at random, for tests.
+   * Sets a fixed salt, for tests; it is drawn at random otherwise.
    *
    * @param salt 64 hexadecimal digits
    * @return the changed copy
@@ -64,7 +67,7 @@ public final class RecordOptions {
   }
 
   /**
-   * What the clock says otherwise, for tests.
+   * Sets a fixed time, for tests; it is that of the clock otherwise.
    *
    * @param time as {@code 2026-11-25T16:30:00.123456Z}
    * @return the changed copy

@@ -63,7 +63,7 @@ public final class ReplayOptions {
   }
 
   /**
-   * By how much floating-point numbers that left the tensors may differ.
+   * Sets the tolerated difference of floating-point numbers that left the tensors.
    *
    * @param tolerance relative; 0 unless said
    * @return the changed copy

@@ -12,7 +12,8 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
 /**
- * What a model is asked: its inputs, probes or targets, and who may cancel. Immutable: each method gives a changed copy.
+ * A question to a model: its inputs, probes or targets, and who may cancel. Immutable: each method gives a changed
+ * copy.
  *
  * <pre>{@code
  * Request request = Request.of(Map.of("ids", words, "mask", Input.of(mask))).probe("logits");
@@ -25,7 +26,7 @@ public final class Request {
     this.fields = fields;
   }
 
-  /** What a request holds. It changes only as long as no request has it. */
+  /** The members of a request. They change only as long as no request has them. */
   private static final class Fields implements Cloneable {
     Example example = new Example(Collections.emptyList(), null);
     List<Example> others = Collections.emptyList();
@@ -57,7 +58,7 @@ public final class Request {
     }
   }
 
-  /** What a model is given once. */
+  /** The arguments of one run of the model. */
   private static final class Example {
     final List<NamedInput> inputs;
     final String structure; // null: the inputs are the arguments
@@ -267,7 +268,7 @@ public final class Request {
   }
 
   /**
-   * The same for a buffer: a tensor that is not learned.
+   * Names a buffer, a tensor that is not learned, as {@link #parameter} names a parameter.
    *
    * @param name the buffer's name, as {@code encoder.running_mean}
    * @param tensor the tensor that operators are called with, open as long as the request is used
@@ -358,14 +359,16 @@ public final class Request {
     return with(fields -> fields.cancellation = cancellation);
   }
 
-  /** What inputs are called: by their paths in the arguments where they are not these themselves. */
+  /**
+   * The names of the inputs: their paths in the arguments, or {@code argumentNames} if the inputs are the arguments.
+   */
   List<String> namesOr(List<String> argumentNames) {
     return fields.example.structure == null
         ? argumentNames
         : fields.example.inputs.stream().map(input -> input.name).collect(Collectors.toList());
   }
 
-  /** What the request itself calls its inputs; empty for those without a name. */
+  /** The names that the request itself gives its inputs; empty for those without a name. */
   List<String> ownNames() {
     return fields.example.inputs.stream().map(input -> input.name == null ? "" : input.name)
         .collect(Collectors.toList());

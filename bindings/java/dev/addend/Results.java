@@ -4,13 +4,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;
 
-/** What a run or a call gives, in order, with its report: of a model the outputs, then the probes. */
+/** The results of a run or a call, in order, with its report; those of a model are its outputs, then its probes. */
 public final class Results extends NativeObject {
   Results(long address) {
     super("results", address, AddendNative::addend_results_release);
   }
 
-  /** What a result is. */
+  /** The kind of a result. */
   public enum Kind {
     /** None. */
     NONE(AddendResultKind.ADDEND_RESULT_NONE),
@@ -40,7 +40,7 @@ public final class Results extends NativeObject {
   }
 
   /**
-   * What a result is.
+   * The kind of a result.
    *
    * @param index its position
    * @return its kind
@@ -163,7 +163,7 @@ public final class Results extends NativeObject {
   }
 
   /**
-   * What the run says about itself: counts, errors, notes.
+   * The report of the run: counts, errors, notes.
    *
    * @return the report
    * @throws AddendException if nothing was decomposed, as by {@link Model#run(Request)}
@@ -192,8 +192,8 @@ public final class Results extends NativeObject {
   }
 
   /**
-   * What a reader has to know: the notes of the report, and of a replay, which has none, that random numbers were drawn
-   * anew.
+   * Everything that a reader has to know: the notes of the report; for a replay, which has no report, a note that
+   * random numbers were drawn anew.
    *
    * @return one line each
    */

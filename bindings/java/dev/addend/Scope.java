@@ -23,7 +23,7 @@ public final class Scope implements AutoCloseable {
 
   private final Scope outer = INNERMOST.get();
   private final Thread thread = Thread.currentThread();
-  // What is open. Other threads take out what they close.
+  // The open objects. Other threads remove those that they close.
   private final Set<NativeObject> objects =
       Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>()));
 

@@ -15,7 +15,7 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
     this.division = division;
   }
 
-  /** The same tensor, divided in another way. */
+  /** A copy that is divided in another way. */
   abstract S with(Division changed);
 
   /** How it is divided. */
@@ -44,7 +44,7 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
   }
 
   /**
-   * What means "nothing"; zero unless given.
+   * Sets the value that means "nothing"; zero unless given.
    *
    * @param baseline a tensor that broadcasts to this one
    * @return the changed copy
@@ -65,7 +65,7 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
   }
 
   /**
-   * What means "nothing", as one number; zero unless given.
+   * Sets the number that means "nothing"; zero unless given.
    *
    * @param baseline the number; for ids, a token
    * @return the changed copy
@@ -75,7 +75,7 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
   }
 
   /**
-   * What means "nothing", by a word; zero unless given.
+   * Sets by a word the value that means "nothing"; zero unless given.
    *
    * @param word "mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
    *     (the running mean of a batch normalization of an input); for inputs also "mean" of each channel of an image,
@@ -88,7 +88,7 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
   }
 
   /**
-   * Where the components begin on the axis that all inputs share: right behind those before unless given.
+   * Sets the position of the first component on the axis that all inputs share: right behind those before unless given.
    *
    * @param first the first component
    * @return the changed copy
@@ -98,7 +98,7 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
   }
 
   /**
-   * What the components are called; those without name are called by their position.
+   * Sets the names of the components; those without name are called by their position.
    *
    * @param names in their order
    * @return the changed copy

@@ -8,13 +8,14 @@ import java.util.Objects;
 
 /** Arguments that are more than tensors, taken apart: their tensors, and how these make up the arguments. */
 final class Structure {
-  // What contains itself ends here, not with the stack. The C interface takes less.
+  // Limit of nesting: an object that contains itself ends here, and not by exhausting the stack. The C interface allows
+  // fewer levels.
   private static final int DEEPEST = 256;
 
   /** The inputs by their paths, which are only names. */
   final Map<String, Input> inputs = new LinkedHashMap<>();
 
-  /** As the C interface takes it. */
+  /** The arguments in the form that the C interface takes. */
   final String json;
 
   Structure(Object[] arguments) {

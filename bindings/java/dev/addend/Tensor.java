@@ -431,7 +431,7 @@ public final class Tensor extends NativeObject implements Operand {
   }
 
   /**
-   * Where the elements are.
+   * The device of the elements.
    *
    * @return for example {@code cpu} or {@code cuda:0}
    */
@@ -442,7 +442,7 @@ public final class Tensor extends NativeObject implements Operand {
   }
 
   /**
-   * The same numbers as another dtype.
+   * Converts the elements to another dtype.
    *
    * @param dtype the dtype
    * @return a contiguous tensor, which shares memory where there is nothing to convert
@@ -452,7 +452,7 @@ public final class Tensor extends NativeObject implements Operand {
   }
 
   /**
-   * The same numbers on another device.
+   * Moves the elements to another device.
    *
    * @param device for example {@code cpu} or {@code cuda:0}
    * @return a contiguous tensor, which shares memory where there is nothing to move

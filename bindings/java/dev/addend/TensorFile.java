@@ -80,7 +80,7 @@ public final class TensorFile extends NativeObject {
   }
 
   /**
-   * What the file says under a key.
+   * The text that the file's metadata has under a key.
    *
    * @param key the key
    * @return the text, if there is one

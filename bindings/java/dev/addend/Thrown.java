@@ -3,9 +3,9 @@ package dev.addend;
 import java.util.function.Supplier;
 
 /**
- * What listeners throw while a run goes on. Nothing may be thrown through native code: it is kept for the run, on whose
- * thread listeners are called, and thrown when the run has ended. Every call that may reach a listener is a {@link #run}; a
- * run inside of a listener keeps what is its own.
+ * Exceptions that listeners throw during a run. Nothing may be thrown through native code, so the exception is kept for
+ * the run, on whose thread listeners are called, and thrown when the run has ended. Every call that may reach a
+ * listener is a {@link #run}; a run inside of a listener keeps its own exception.
  */
 final class Thrown {
   private static final ThreadLocal<Thrown> INNERMOST = new ThreadLocal<>();

@@ -23,7 +23,7 @@ public final class Tuple {
   }
 
   /**
-   * What it holds.
+   * The elements of the tuple.
    *
    * @return the elements in order
    */

@@ -1,6 +1,6 @@
 package dev.addend;
 
-/** What an operator gives that looks for elements: what it found, and where. */
+/** The result of an operator that looks for elements: the elements, and their positions. */
 public final class ValuesAndIndices {
   private final Composition values;
   private final Tensor indices;
@@ -11,16 +11,16 @@ public final class ValuesAndIndices {
   }
 
   /**
-   * What was found.
+   * The elements that were found.
    *
-   * @return the elements
+   * @return their values
    */
   public Composition values() {
     return values;
   }
 
   /**
-   * Where it was found.
+   * The positions at which they were found.
    *
    * @return positions along the dimension
    */

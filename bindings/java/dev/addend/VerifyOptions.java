@@ -7,7 +7,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/** What {@link AuditLog#verify} looks at. Immutable: each method gives a changed copy. */
+/**
+ * Options of {@link AuditLog#verify}: the files it may use, and the expectations it checks. Immutable: each method
+ * gives a changed copy.
+ */
 public final class VerifyOptions {
   private static final VerifyOptions DEFAULTS = new VerifyOptions(List.of(), List.of(), Map.of());
 

@@ -164,7 +164,7 @@ class AttributionTest extends ScopedTest {
     assertArrayEquals(new double[] {3, 2, 0}, both.input("a").toDoubleArray(), 1e-12);
     assertArrayEquals(new double[] {1, 12, 0}, both.input(1).toDoubleArray(), 1e-12);
     assertEquals(18, both.explain(0).value(), 1e-12);
-    // Nothing is attributed to a plain input.
+    // Plain inputs get no attribution.
     final Attribution left = model.attribute(Request.of(Input.of(a).splitAlong(1), Input.of(b)));
     assertSame(Results.Kind.NONE, left.results().kind(2));
     assertThrows(AddendException.class, () -> left.input("b"));

@@ -40,7 +40,7 @@ class AuditLogTest extends ScopedTest {
     return TensorFile.read(Models.BREAST_CANCER.resolve("baseline.npy")).tensor();
   }
 
-  /** What record k is given in place of random numbers and the clock. */
+  /** Options that give record k a fixed salt and time in place of random numbers and the clock. */
   private static RecordOptions options(int k) {
     return RecordOptions.defaults().salt(String.format("%064x", k))
         .time(String.format("2026-01-01T00:00:00.%06dZ", k)).context("{\"application\": " + k + "}");

@@ -273,7 +273,7 @@ class ContextTest extends ScopedTest {
         .build();
     assertSame(thrown, assertThrows(IllegalStateException.class, () -> decompose(context)));
     assertTrue(inner.size() > 1, inner.toString());
-    // What is kept where nothing runs is nobody's.
+    // An exception that is kept while nothing runs belongs to no run, and no later run throws it.
     Thrown.keep(thrown);
     assertEquals(8, decompose(null).composition(0).numc());
   }

@@ -8,7 +8,10 @@ import java.util.concurrent.Executors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the programs of docs/java.md speak of without making it: an image of an eight, and a model that has learned digits. */
+/**
+ * Fields that the programs of docs/java.md use without defining them: an image of an eight, and a model that has
+ * learned digits.
+ */
 abstract class DocsPage extends ScopedTest {
   @TempDir Path folder;
 

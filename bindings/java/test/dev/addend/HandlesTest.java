@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 class HandlesTest {
   private static final int OPERATIONS = Integer.getInteger("addend.operations", 20_000);
 
-  /** Of each sort at once. */
+  /** The most tensors of each list (live, stale, closed) at a time. */
   private static final int MOST = 500;
 
   private final Random random = new Random(20261123);

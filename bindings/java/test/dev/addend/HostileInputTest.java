@@ -53,7 +53,7 @@ class HostileInputTest extends ScopedTest {
     assertThrows(NullPointerException.class, () -> Named.named(null, 1));
     assertThrows(NullPointerException.class, () -> TensorFile.read(null));
     assertThrows(NullPointerException.class, () -> new TensorFile().metadata(null));
-    // What the C interface judges.
+    // Arguments that the C interface refuses.
     assertThrows(AddendException.class, () -> Composition.diagonal(null, null, 0));
     assertThrows(AddendException.class, () -> x.grad(null, x));
     assertThrows(AddendException.class, () -> x.matmul(null));

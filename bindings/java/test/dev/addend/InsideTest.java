@@ -48,7 +48,7 @@ class InsideTest extends ScopedTest {
     final List<Contribution> contributions = results.explain(Target.element(0, 1)).contributions();
     assertEquals("left", contributions.get(0).name());
     assertEquals("position 1", contributions.get(1).name());
-    // By name, and what else runs takes the arguments alone.
+    // Inputs by name; a plain run and a recording use only the arguments and ignore the split inside.
     final Request named = Request.of(Map.of("table", Input.of(table))).inside(heads);
     expect(expected("components"), model.decompose(named).composition(0).components());
     expect(expected("output"), model.run(named).tensor(0));

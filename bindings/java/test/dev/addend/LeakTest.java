@@ -8,7 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
-/** Nothing here is closed: the garbage collector has to find all of it. */
+/** Tests that the garbage collector finds and releases all handles: nothing here is closed. */
 class LeakTest {
   private static final int DECOMPOSITIONS = 10_000;
   private static final int LOADS = 300;

@@ -147,7 +147,7 @@ class OperatorsTest extends ScopedTest {
     final Results max = Addend.call("aten::max", x, 0, false);
     assertEquals(Results.Kind.TENSOR, max.kind(1));
     assertEquals(0, max.tensor(1).item());
-    // What writes its argument gives the new state; the composition stays.
+    // Operators that write their argument return the new state; the composition stays as it was.
     assertArrayEquals(new double[] {2, -1}, Addend.call("aten::add_", x, 1).composition(0).value().toDoubleArray());
     assertArrayEquals(new double[] {1, -2}, x.value().toDoubleArray());
     assertEquals(DType.FLOAT32, Addend.call("aten::to.dtype", x, DType.FLOAT32).composition(0).dtype());

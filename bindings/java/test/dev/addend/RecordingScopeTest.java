@@ -67,7 +67,7 @@ class RecordingScopeTest extends ScopedTest {
     final Map<?, ?> code = JsonReader.object(program.codeJson(CodeOptions.defaults()));
     final String text = program.code();
     assertTrue(text.contains("dev/addend/RecordingScopeTest.java:" + line), text);
-    // Of this method and of network(), and of nobody else: neither ours nor the test runner's.
+    // The lines of this method and of network() are shown, but none of Addend's own or of the test runner's.
     assertTrue(text.contains("operatorsStandUnderTheLinesThatCalledThem"), text);
     assertTrue(text.contains("network"), text);
     for (String stranger : List.of("junit", "Arguments.java", "Addend.java", "AddendNative", "reflect")) {
@@ -94,7 +94,7 @@ class RecordingScopeTest extends ScopedTest {
     final AddendException ended = assertThrows(AddendException.class, () -> network(x));
     assertEquals(AddendException.Code.UNKNOWN, ended.code());
     assertSame(own, assertThrows(IllegalStateException.class, scope::end));
-    // Nothing of it is left for others.
+    // A recording that failed does not keep others from beginning.
     new RecordingScope(asked()).close();
     final IOException checked = new IOException("no lines today");
     final RecordingScope other = new RecordingScope(asked(), new FramesCallback(() -> {

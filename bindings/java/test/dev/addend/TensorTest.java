@@ -140,7 +140,7 @@ class TensorTest {
   void wrapKeepsTheMemoryAlive() throws InterruptedException {
     try (Tensor tensor = Tensor.wrap(direct(1, 2, 3))) {
       Garbage.collect();
-      // What would have taken over the memory if it had been given back.
+      // Allocates buffers that would take over the memory if it had been given back.
       for (int i = 0; i < 100; i++) {
         direct(9, 9, 9);
       }

@@ -15,7 +15,7 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * What DJL and Addend hand each other: arrays, without a copy, and the file of a model.
+ * Conversions between DJL and Addend: arrays, without a copy, and the file of a model.
  *
  * <pre>{@code
  * try (NDManager manager = NDManager.newBaseManager();

@@ -22,7 +22,7 @@ public final class Explained<O> {
   }
 
   /**
-   * What the model says.
+   * The prediction of the model.
    *
    * @return the output of the translator that was given
    */
@@ -31,7 +31,7 @@ public final class Explained<O> {
   }
 
   /**
-   * What the components of the input contributed.
+   * The contributions of the components of the input.
    *
    * @return one explanation for each target
    */

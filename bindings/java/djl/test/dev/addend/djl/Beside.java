@@ -24,7 +24,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 
-/** What the tests beside DJL share. They are skipped where Addend is not built for DJL's LibTorch. */
+/** Base of the tests beside DJL. They are skipped where Addend is not built for DJL's LibTorch. */
 class Beside {
   static final Path BREAST_CANCER = Path.of("docs/examples/models/breast_cancer");
   static final int COLUMNS = 30;

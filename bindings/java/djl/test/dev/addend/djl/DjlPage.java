@@ -8,7 +8,7 @@ import dev.addend.Tensor;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
-/** What the programs of docs/djl.md speak of without making it: a model that DJL serves, and a row. */
+/** Fields that the programs of docs/djl.md use without defining them: a model that DJL serves, and a row. */
 abstract class DjlPage extends Beside {
   final Logits scores = new Logits(Batchifier.STACK);
   ZooModel<NDList, NDList> served;

@@ -175,7 +175,7 @@ class DjlTest extends Beside {
                 model.attribute(Request.of(Input.of(row).splitAlong(1).baseline(0)).target(MARGIN));
             Tensor parts = attribution.input(0)) {
           assertEquals(COLUMNS, Djl.toDjl(parts, inner).size());
-          // What would leak is large enough to be seen: 10,000 times 40 kB.
+          // A leak would be large enough to be seen: 10,000 times 40 kB.
           try (Tensor large = Djl.copyToAddend(inner.zeros(new Shape(10_000)))) {
             assertEquals(10_000, Djl.toDjl(large, inner).size());
           }
