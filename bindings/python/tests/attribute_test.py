@@ -24,7 +24,7 @@ import formulas  # noqa: E402
 
 
 def file_of(network, *args):
-    """The same network as a model from a file."""
+    """Returns a network as a model from a file."""
     file = io.BytesIO()
     torch.jit.save(torch.jit.trace(network, args), file)
     return addend.load_model(file.getvalue())
@@ -133,7 +133,7 @@ class CaptumTest(unittest.TestCase):
                 np.testing.assert_allclose(explanation.contributions, other.contributions, atol=1e-5)
             self.assertEqual(found[0].target, "log-probability of [0, 2]")
             self.assertEqual(found.to_dict()["targets"][3]["target"], "sum:0,0-0,1+log_probability:0,0")
-            # The same as behind a log_softmax of the model's own.
+            # Explaining log-probabilities equals explaining the outputs of a log_softmax behind the model.
             own = model.attribute(x, baseline, "log_probability:2", each_example=False)
             behind = addend.compile(nn.Sequential(self.network, nn.LogSoftmax(1)))
             torch.testing.assert_close(own, behind.attribute(x, baseline, 2, each_example=False), rtol=1e-4, atol=1e-6)
@@ -324,7 +324,7 @@ def told():
 
 
 class NotesTest(unittest.TestCase):
-    """What the run says of its numbers is heard by whoever asks for them by `attribute`."""
+    """Notes of a run on its numbers reach callers of `attribute` as warnings."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -341,7 +341,8 @@ class NotesTest(unittest.TestCase):
         return delta
 
     def test_attributions_that_cancel(self):
-        """Of what is returned, be it elements, groups of them or a tensor inside; all else may be small."""
+        """Cancellation is judged of the numbers that are returned, be they elements, groups of them or a tensor
+        inside."""
 
         def difference(x):
             return 1e4 * x[:, :1] - 1e4 * x[:, 1:2] + 0.01 * x[:, 2:].tanh()
@@ -450,7 +451,7 @@ class NotesTest(unittest.TestCase):
 
     def test_the_model_runs_on_the_baseline_where_provenance_does_not_know(self):
         for network, options, calls in (
-            # Where it gives something else there, it runs on the input again, to know that two runs are one.
+            # A model whose output on the baseline is not the reference runs on the input again, to compare two runs.
             (nn.Linear(3, 2), {}, 1), (Where(), {}, 2), (Where(), {"verify_reference": True}, 3),
         ):
             seen = []

@@ -20,7 +20,8 @@ COUNT = int(os.environ.get("ADDEND_AUDIT_RECORDS", "200"))
 
 
 def options(k):
-    """What record `k` is given in place of random numbers and the clock; as tests/audit/write_records.cc."""
+    """Options that give record `k` a fixed salt and time in place of random numbers and the clock; as in
+    tests/audit/write_records.cc."""
     return {"salt": "%064x" % k, "time": "2026-01-01T00:00:00.%06dZ" % k, "context": {"application": k}}
 
 
@@ -99,7 +100,7 @@ class AuditTest(unittest.TestCase):
         self.assertIn("holds tensors with its digest", other["computed"]["records"][0]["reason"])
 
     def computed(self, model, attribution):
-        """What is found when the record of an attribution is computed again from the file of the model alone."""
+        """Appends the record of an attribution, and computes it again from the file of the model alone."""
         path = self.path + ".pt"
         torch.jit.save(model, path)
         with addend.AuditLog(self.path, keep_inputs=True) as log:

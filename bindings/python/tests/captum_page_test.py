@@ -15,7 +15,7 @@ import formulas  # noqa: E402
 import page  # noqa: E402
 
 TARGET = 1
-# What Captum 0.9.0 exports: `__all__` of its packages.
+# Names that Captum 0.9.0 exports: `__all__` of its packages.
 PUBLIC = {
     "attr": """
         Attribution GradientAttribution PerturbationAttribution NeuronAttribution LayerAttribution IntegratedGradients
@@ -43,7 +43,7 @@ SHOWN = 6e-5
 
 
 def by_formula(name, network, x, baseline):
-    """What Captum's class computes with its defaults: contributions, and their sum minus what it should be."""
+    """Computes as Captum's class does with its defaults: contributions, and their sum minus what it should be."""
     network = network.double()
     x, baseline = x.double(), baseline.double()
     start = baseline

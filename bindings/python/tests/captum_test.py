@@ -177,7 +177,7 @@ class CaptumTest(unittest.TestCase):
         return getattr(self.attr, name)(*args)
 
     def by_page(self, name, model, part="Methods", **names):
-        """What the call of the page gives, on `x` unless another is given."""
+        """The result of the call on the page, on `x` unless another is given."""
         call = self.page.line_of(name, part)[1].strip("`")
         if "attribute(" in call and "target" not in call:
             call = call[:-1] + ", target=1)"
@@ -427,7 +427,7 @@ class CaptumTest(unittest.TestCase):
     # ---- language models and ids
 
     def of_prompt(self, kind, **options):
-        """What a method of Captum says of each token of the continuation, by token of the prompt."""
+        """Attributions by a method of Captum for each token of the continuation, by token of the prompt."""
         tokenizer = Tokenizer()
         text = self.attr.TextTokenInput("1 5 7 2", tokenizer, baselines=0)
         with contextlib.redirect_stderr(io.StringIO()):
@@ -442,7 +442,7 @@ class CaptumTest(unittest.TestCase):
         ours = torch.tensor(eval(call, {"addend": addend, "model": model, **own}).matrix)
         layer = self.method("LayerIntegratedGradients", model, model.embed)
         theirs = self.of_prompt(lambda words: self.method("LLMGradientAttribution", layer, words), n_steps=STEPS)
-        # Of the first generated token both explain the same number, from the same baseline.
+        # For the first generated token both explain the same number, from the same baseline.
         self.near(ours[0, :4], theirs[0].to(ours.dtype))
         self.assertAlmostEqual(ours[0].sum().item(), theirs[0].sum().item(), places=4)
         self.assertGreater(ours[1, 4].abs().item(), 1e-2)  # what the first one gave to the second
@@ -510,7 +510,7 @@ class CaptumTest(unittest.TestCase):
         self.equal(found, theirs, LIMIT)
 
     def test_the_delta(self):
-        """Of attributions that miss something, as Captum computes it."""
+        """The delta of attributions that miss something is the one that Captum computes."""
         found, delta = addend.attribute(Model(), self.x, self.baseline, TARGET, None, True, nonlinearity="gradient")
         method = self.method("IntegratedGradients", Model())
         theirs = method.compute_convergence_delta(found, self.baseline, self.x, target=TARGET)

@@ -43,7 +43,7 @@ class Fails(nn.Module):
 
 
 def traced(function, **options):
-    """What is printed while a function runs."""
+    """Runs a function, and returns what was printed meanwhile and the text of the trace."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), addend.code_tracing(**options) as trace:
         function()

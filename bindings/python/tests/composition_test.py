@@ -124,7 +124,7 @@ class ExplainTest(unittest.TestCase):
 
 
 class OperatorsTest(unittest.TestCase):
-    """What PyTorch computes on the recovery is what to expect."""
+    """Operators on a composition recover what PyTorch computes on its recovery."""
 
     def setUp(self):
         torch.manual_seed(3)

@@ -20,7 +20,7 @@ class Cluster:
         self.folder = folder
         self.environment = dict(os.environ, DASK_DISTRIBUTED__DIAGNOSTICS__NVML="False", **environment)
         self.file = os.path.join(folder, "scheduler.json")
-        # The same for each scheduler, so that clients find the next one.
+        # One port for all schedulers, so that clients find the next one.
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]

@@ -141,13 +141,13 @@ class JobTest(DaskTest):
         contributions = np.asarray(addend.read_tensors(merged["path"])["contributions"])
         self.assertAlmostEqual(frame["column 2"].sum().compute(), contributions[:, 2].sum(), places=9)
 
-        # What is there is not computed again, unless asked for.
+        # Shards that are there are not computed again, unless asked for.
         self.assertEqual(addend.dask.run(client, self.plan)["computed"], 0)
         os.remove(os.path.join(shards, next(n for n in sorted(os.listdir(shards)) if n.endswith(".safetensors"))))
         self.assertEqual(addend.dask.run(client, self.plan)["computed"], 1)
         self.assertEqual(addend.dask.run(client, self.plan, again=True)["computed"], 20)
         self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
-        # Nothing is kept on workers.
+        # Workers keep nothing between runs.
         self.assertEqual(set(client.run(lambda dask_worker: hasattr(dask_worker, "_addend_kept")).values()), {False})
 
     def test_workers_that_would_compute_other_bits(self):
@@ -188,7 +188,7 @@ class JobTest(DaskTest):
             warnings.simplefilter("ignore")
             with self.assertRaisesRegex(addend.FailedPrecondition, "rows 120 to 139 are not those"):
                 addend.dask.run(client, self.plan)
-        # What was done before is there, and goes on.
+        # Shards that were done before stay, and the next run computes the rest.
         self.assertGreater(addend.Job.status(self.plan)["done"], 0)
         np.save(self.path("rows.npy"), self.rows)
         self.assertEqual(addend.dask.run(client, self.plan)["done"], 20)
@@ -367,7 +367,7 @@ class JobTest(DaskTest):
     def test_results_that_are_not_seen_here(self):
         self.make(shards=4)
         client = self.connect(self.cluster(1), 1)
-        # As where the workers' folder is another one.
+        # Results are removed, as if the workers' folder were another one.
         with self.assertRaisesRegex(addend.FailedPrecondition, "4 shards, of which 4 are not in .*plan.out"):
             addend.dask.run(client, self.plan, progress=lambda done, total: done == total and self.forget())
 
@@ -472,7 +472,8 @@ class ChaosTest(DaskTest):
                         kill(cluster.scheduler)
                     else:
                         kill(caller)
-                # What whoever keeps a cluster up does. Workers end when their scheduler does; callers wait for the next.
+                # Restarts processes, as whoever keeps a cluster up does. Workers end when their scheduler does; callers
+                # wait for the next.
                 if cluster.scheduler.poll() is not None:
                     cluster.start_scheduler()
                 cluster.workers = [worker for worker in cluster.workers if worker.poll() is None]
@@ -485,7 +486,7 @@ class ChaosTest(DaskTest):
             self.assertEqual((merged["sha256"], merged["rows"], merged["refused"]), (single, 3000, []))
             status = addend.Job.status(self.plan)
             self.assertEqual((status["attempts"], status["wrong"]), (0, []))
-        # Of four each; some jobs are done before.
+        # At least two kills for each job: four are tried, but some jobs are done before.
         self.assertGreaterEqual(killed, 2 * JOBS)
         print("%d jobs, %d processes killed" % (JOBS, killed))
 
@@ -520,7 +521,8 @@ class ChaosTest(DaskTest):
                     cluster.start_worker()
 
         status = addend.dask.run(client, self.plan, progress=replace)
-        # What was with the cluster is given to it again; its first worker may have computed it all the same.
+        # Shards that were lost with the cluster are given to it again; its first worker may have computed them all the
+        # same.
         self.assertEqual((status["done"], status["computed"]), (made["shards"], made["shards"]))
         self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
 

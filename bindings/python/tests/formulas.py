@@ -86,7 +86,7 @@ def shapley(model, x, baseline, target):
 
 
 def ablation(model, x, baseline, target):
-    """What the output loses with one feature at its baseline."""
+    """The loss of the output when one feature is set to its baseline."""
     values = coalitions(model, x, baseline, target)
     everything = frozenset(range(x.shape[1]))
     return torch.stack([values[everything] - values[everything - {k}] for k in sorted(everything)])

@@ -105,7 +105,7 @@ class GraphTest(unittest.TestCase):
                 self.program.to_networkx()
 
     def test_pictures(self):
-        """By a program that stands in for Graphviz's: it notes how it was called."""
+        """Draws with a program that stands in for Graphviz's: it notes how it was called."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "graph.svg")
             with mock.patch.dict(os.environ, {"PATH": folder}):
@@ -128,7 +128,7 @@ class GraphTest(unittest.TestCase):
 
 
 def sorted_by(made, edges):
-    """As networkx lists edges: by the node that they come from."""
+    """Sorts edges by the node that they come from, as networkx lists them."""
     place = {name: k for k, name in enumerate(made.nodes)}
     return sorted(edges, key=lambda edge: place[edge[0]])
 

@@ -36,7 +36,7 @@ class HandlesTest(unittest.TestCase):
         return members[self.random.randrange(len(members))]
 
     def drop_one(self, members):
-        """What is dropped is collected, and so releases its handle once more."""
+        """Drops an object, which is then collected, and so releases its handle once more."""
         place = self.random.randrange(len(members))
         members[place], members[-1] = members[-1], members[place]
         return members.pop()

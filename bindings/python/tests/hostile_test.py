@@ -10,7 +10,7 @@ import addend
 from addend import _native
 
 X = addend.Composition.diagonal([1.0, 2.0, 3.0], 0)
-# What an argument that makes no sense may raise.
+# Exceptions that an argument that makes no sense may raise.
 EXPECTED = (addend.Error, TypeError, ValueError, OverflowError, IndexError)
 
 

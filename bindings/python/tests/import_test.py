@@ -17,14 +17,14 @@ print(len(files))
 
 
 def run(program):
-    """What a fresh interpreter prints."""
+    """Runs a program in a fresh interpreter, and returns what it prints."""
     return subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True
     ).stdout.strip()
 
 
 def run_module(**environment):
-    """What `python -m addend` prints."""
+    """Runs `python -m addend`, and returns what it prints."""
     return subprocess.run(
         [sys.executable, "-m", "addend"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True,
         env=dict(os.environ, **environment),

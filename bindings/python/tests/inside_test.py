@@ -44,7 +44,7 @@ class Shifted(Network):
 
 
 def elements(half, value, baseline, steps=2000):
-    """What each element of `value` gives to each output of `half` along the straight line, [*outputs, *value]."""
+    """Contributions of each element of `value` to each output of `half` along the straight line, [*outputs, *value]."""
     baseline = torch.as_tensor(baseline, dtype=value.dtype).expand_as(value)
     total = 0
     for k in range(steps):
@@ -185,7 +185,7 @@ class InsideTest(unittest.TestCase):
         self.assertIn("depends on another", refused([self.inside(), addend.Inside("mix", 1)], error=addend.Error))
         self.assertIn("already", refused([self.inside(), self.inside()]))
         self.assertIn("not a str", refused(HEADS, error=TypeError))
-        # What comes before the split.
+        # Tensors that come before the split are refused.
         for ask in ({"probes": "query"}, {"probes": [HEADS, "aten::softmax"]}):
             with self.assertRaisesRegex(addend.InvalidArgument, "does not depend on what is split"):
                 self.model.decompose(self.x, inside=self.inside(), **ask)

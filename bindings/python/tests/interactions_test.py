@@ -53,7 +53,7 @@ class InteractionsTest(unittest.TestCase):
         one = self.model.explain(addend.Input(row, dims=1, baseline=0), targets="1")[0]
         self.assertEqual(one.num_baselines, 1)
         self.assertTrue(np.isnan(one.standard_errors).all())
-        # Of each row of a batch, the nearest row of a file: by hand.
+        # The nearest rows of a file, for each row of a batch, are found by hand.
         path = TABLE + "heldout.safetensors"
         near = self.model.explain(addend.Input(self.rows[5:7], dims=1, baseline="nearest:2:" + path), targets="1",
                                   each_example=True)

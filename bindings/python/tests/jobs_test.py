@@ -295,7 +295,7 @@ class JobTest(unittest.TestCase):
 
     def test_results_of_another_plan(self):
         results = self.make_results()
-        # As many shards as before, of other rows.
+        # The other plan has as many shards as before, of other rows.
         path = os.path.join(self.folder, "rows.npy")
         np.save(path, self.rows[60:120])
         other = dict(rows=[path], targets=["0", "1"], batch=8, shards=3)

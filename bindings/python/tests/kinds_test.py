@@ -256,7 +256,7 @@ class KindsTest(unittest.TestCase):
         outer = wrapped(model)
         inner = nn.Sequential(wrapped(model[:2]), model[2])
         own = nn.Sequential(model[0], nn.Sequential(model[1], model[2]))
-        # What Module.compile() leaves behind, which Module.__call__ then runs.
+        # Module.compile() leaves this attribute behind, which Module.__call__ then runs.
         own[1].__dict__["_compiled_call_impl"] = lambda *args: self.fail("compiled code ran")
         for network, name in ((outer, "the model"), (inner, "0"), (own, "1")):
             with self.subTest(name):
@@ -276,7 +276,8 @@ class KindsTest(unittest.TestCase):
 
     @shows("`torch.cond`, `while_loop`, `scan`, `map` inside a model", "refused")
     def test_higher_order_operators(self):
-        # What PyTorch's versions raise where a model calls one of them; this one has none.
+        # Stand-in for an exception that PyTorch's versions raise where a model calls one of these operators; this
+        # version has none of it.
         class UncapturedHigherOrderOpError(RuntimeError):
             pass
 

@@ -107,7 +107,7 @@ class LiveQuestionsTest(unittest.TestCase):
         with torch.no_grad():
             self.expect(found.residual.torch(), model(baseline))
             self.expect(found.recovery.torch(), model(self.x))
-        # What a composition has no component for is there in all subsets.
+        # The part of a composition that has no component belongs to all subsets.
         parts = addend.Composition(self.x[None] - baseline[None], baseline)
         whole = addend.compile(model).shapley(parts)
         with torch.no_grad():
@@ -154,7 +154,7 @@ class LiveQuestionsTest(unittest.TestCase):
         given, delta = live.attribute(given, target=1, return_convergence_delta=True)
         self.expect(given[0], found[0].contributions)
         self.expect(delta, [0])
-        # What is no attribution of a number keeps refusing.
+        # Questions other than the attribution of a number still refuse several baselines.
         several = addend.Input(self.x, dims=1, baselines=self.rows)
         for ask in (live.decompose, live.plan, live.interactions):
             with self.assertRaisesRegex(addend.InvalidArgument, "several baselines"):
@@ -224,7 +224,7 @@ class LiveQuestionsTest(unittest.TestCase):
         for ask in (live.interactions, live.shapley):
             with self.assertRaisesRegex(addend.FailedPrecondition, "live_questions_test.*goes another way"):
                 ask(given)
-        # The same way with each group at its baseline: a note says that there are others.
+        # This input takes one way with each group at its baseline; a note says that there are others.
         near = addend.Input(torch.tensor([[3.0, 1.0, 0.5]]), dims=1, baseline=0)
         found = live.interactions(near, target=0)
         self.assertEqual(found.contributions, [6.0, 2.0, 1.0])
@@ -232,7 +232,7 @@ class LiveQuestionsTest(unittest.TestCase):
         # Several baselines run on one input, and take its way.
         several = addend.Input(near.value, dims=1, baselines=-torch.rand(2, 3))
         self.assertTrue(any("may branch on them" in note for note in live.explain(several, targets=0).notes))
-        # What Python reads of a tensor is no other with a group at its baseline, or refused.
+        # Numbers that Python reads of a tensor must not change with a group at its baseline, or the call is refused.
         reads = addend.compile(lambda x: (x * float(x.numpy()[0, 0])).sum(1))
         with self.assertRaisesRegex(addend.FailedPrecondition, "goes another way"):
             reads.interactions(near, target=0)

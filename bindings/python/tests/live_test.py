@@ -112,7 +112,7 @@ class Classifier(nn.Module):
 
 
 def jacobian_times_input(function, x):
-    """What a linear function makes of each element of x, by PyTorch alone."""
+    """The contribution of each element of x to a linear function, by PyTorch alone."""
     jacobian = torch.autograd.functional.jacobian(function, x)
     return (jacobian * x).movedim(-1, 0)
 

@@ -118,7 +118,7 @@ class Scaled(Layer):
 
 
 class PostNorm(Layer):
-    """As the first Transformers: a norm behind the sum."""
+    """A layer as in the first Transformers: a norm behind the sum."""
 
     def forward(self, x):
         return self.norm(super().forward(x))
@@ -509,7 +509,7 @@ class LmTest(unittest.TestCase):
 
     def test_bytes_of_a_letter(self):
         class Bytes(Words):
-            """As GPT-2 has it: the letters are bytes."""
+            """A vocabulary as GPT-2 has it: the letters are bytes."""
 
             def __init__(self):
                 super().__init__()

@@ -188,7 +188,7 @@ class NamedPartsTest(unittest.TestCase):
                 self.weight[place[1]] = value
 
         self.expect_heads(network, Turned)
-        # Nothing is projected behind the attention: its module gives the heads.
+        # The attention's module gives the heads here, as nothing is projected behind it.
         self.expect_heads(network, Turned, where="layers.0.attn.attention")
 
     def test_heads_where_nobody_asks_for_gradients(self):
@@ -307,7 +307,8 @@ class NamedPartsTest(unittest.TestCase):
             addend.attribute(network, self.tokens, inside=inside, target=0)
 
     def test_what_passed_through_experts(self):
-        """Of the inputs: what the output moves by through an expert alone, along the line of the path rule."""
+        """Relevance that passes through an expert is what the output moves by through it alone, along the line of the
+        path rule."""
         network = Modules().double().eval()
         found = addend.compile(network, preset="faithful").explain(
             addend.Input(self.tokens, dims=0, baseline=0), targets=[0, 1], operators=True

@@ -65,7 +65,7 @@ def assert_explains(test, explanation, value, rtol=1e-5):
 
 
 class VerifyReferenceTest(unittest.TestCase):
-    """What the model gives on the baseline, by a run of it from the same state."""
+    """Checks the reference against the model's output on the baseline, by a run of it from the same state."""
 
     def test_what_no_operator_tells(self):
         """An address in memory tells nobody what is read from it."""
@@ -451,7 +451,7 @@ class CallsTest(unittest.TestCase):
         inside = traced.decompose(source.value, inside=addend.Inside("0", 1))
         self.assertEqual(inside[0].numc, 3)
 
-        # What the model has an argument for is the model's.
+        # Names that the model has an argument for go to the model, not to Addend.
         def own(x, preset):
             return x * preset
 

@@ -52,7 +52,7 @@ class OperatorsTest(unittest.TestCase):
                     x = torch.randn(3, 7, 6)
                     results = self.check(run, addend.Input(x, dims=1))
                     self.assertLess(float(results[0].leftover.torch().abs().max()), 1e-5)
-                    # What is behind the end of a sequence reaches nothing.
+                    # Elements behind the end of a sequence reach nothing.
                     self.assertEqual(float(results[0].components.torch()[4:, 1].abs().max()), 0)
 
     def test_indices_that_are_not_adjacent(self):

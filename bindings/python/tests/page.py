@@ -35,7 +35,7 @@ class Page:
         return line
 
     def part(self, heading):
-        """What stands behind a heading, up to the next one of any level."""
+        """The text behind a heading, up to the next one of any level."""
         return re.split(r"^#+ .*\n", self.text.split("# %s\n" % heading, 1)[1], flags=re.MULTILINE)[0]
 
     def snippets(self):

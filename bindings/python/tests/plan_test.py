@@ -390,7 +390,7 @@ class PlanTest(unittest.TestCase):
         with self.assertRaisesRegex(addend.FailedPrecondition, "elements_read_outside"):
             plan.attribute(row.flip(1))
 
-        # What Addend itself shares so, as it does on a GPU, is nothing that the model reads.
+        # Memory that Addend itself shares this way, as it does on a GPU, does not count as read by the model.
         def shares(x):
             _capsule(x.detach())
             return x * 2
@@ -413,7 +413,7 @@ class PlanTest(unittest.TestCase):
         row = torch.from_numpy(self.row)
         for module in (Hides(), Draws(), Counts(6).double().train()):
             live = addend.compile(module)
-            # What is read outside is seen, and has to be what it was.
+            # Elements that are read outside are seen, and have to be as they were.
             with self.subTest(type(module).__name__), self.assertRaises(addend.FailedPrecondition):
                 live.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1").attribute(row * 0.5)
 

@@ -236,7 +236,7 @@ class AttributionTest(unittest.TestCase):
         self.x = torch.randn(6, 3, dtype=torch.float64)
 
     def expected(self, row, target):
-        """By a decomposition of one example alone."""
+        """Expected numbers, from a decomposition of one example alone."""
         output = self.model.decompose(addend.Input(self.x[row : row + 1], dims=1))[0]
         return output.components.torch()[:, 0, target], output.leftover.torch()[0, target]
 
@@ -438,7 +438,7 @@ class ModelArgumentsTest(unittest.TestCase):
             self.assertTrue(program.check(asked).ok)
             self.assertEqual(model.requirements(asked), [])
             self.assertEqual(program.requirements(asked), [])
-        # By position, with the rest left out.
+        # Inputs by position, with the rest left out.
         first = variants[0]
         asked = (first["pair"], first["masks"], first["steps"], addend.Plain(first["weights"]))
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What is refused says what to do: words of options, dtypes, names and concepts."""
+"""Refusals say what to do: words of options, dtypes, names and concepts."""
 
 import io
 import unittest
@@ -41,7 +41,7 @@ class RefusalsTest(unittest.TestCase):
         target = torch.tensor([[1.0, 0, 0]])
         (found,) = addend.compile(loss).explain(self.source(), target=target, targets=0)
         self.assertAlmostEqual(found.value, ((self.x - target) ** 2).sum().item(), places=6)
-        # Where it would be taken by **kwargs, nobody asked the model for it.
+        # A name that only **kwargs would take is not meant for the model.
         with self.assertRaisesRegex(TypeError, "did you mean targets"):
             addend.compile(lambda x, **further: self.network(x)).explain(self.source(), target=0)
 

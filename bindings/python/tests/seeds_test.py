@@ -250,7 +250,8 @@ class JitTraceTest(unittest.TestCase):
         self.assertTrue(torch.equal(traced_foo.to("float64")(x, y), 2 * x + y))
 
     def test_inputs_have_no_gradients(self):
-        """Of the recorded input, as of torch.jit.trace's; a model may differentiate by a tensor of its own."""
+        """Gradients by the recorded input are refused, as torch.jit.trace refuses them; a model may differentiate by a
+        tensor of its own."""
 
         def slope(x):
             return torch.autograd.grad((x * x * x).sum(), x)[0]
@@ -305,7 +306,7 @@ class Language(nn.Module):
         return causal_mask
 
 
-# What is printed of it: "|" and "v" stand for the bar and the arrow, and places of lines are left out.
+# The expected print: "|" and "v" stand for the bar and the arrow, and places of lines are left out.
 LANGUAGE = """
 out = model(**example_kwargs)  # in test_sample:
 | v

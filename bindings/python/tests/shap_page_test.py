@@ -19,7 +19,7 @@ SHOWN = 6e-5
 
 
 def by_formula(name, network, x, background):
-    """What SHAP's class converges to: the mean over the rows of the background."""
+    """The limit of SHAP's class: the mean over the rows of the background."""
     rows = [row[None] for row in background]
     if name == "DeepExplainer":  # Lundberg, Lee 2017: DeepLIFT, averaged
         found = [formulas.rescale(network, x, row, TARGET) for row in rows]
@@ -66,7 +66,7 @@ class ShapPageTest(unittest.TestCase):
                 value, background = [names[key] for key in (("steps", "backgrounds") if sequence else ("x", "background"))]
                 with torch.no_grad():
                     moved = layer(value)[0, 0] - layer(background)[:, 0].mean()
-                # What DeepExplainer does where it has no rule: the gradient on the rows of the background.
+                # DeepExplainer takes the gradient on the rows of the background where it has no rule.
                 slopes = background.clone().requires_grad_()
                 (slopes,) = torch.autograd.grad(layer(slopes)[:, 0].sum(), slopes)
                 missed = (slopes * (value - background)).mean(0).sum() - moved
@@ -90,7 +90,7 @@ class ShapPageTest(unittest.TestCase):
         network = self.page.names["network"]
         explain_func = self.page.names["explain_func"]
         x, y = numpy.random.default_rng(0).normal(size=(4, 3)).astype("float32"), numpy.array([1, 0, 1, 1])
-        # As metrics of Quantus call it: by name, with the device among the options only if asked for.
+        # Metrics of Quantus call it by name, with the device among the options only if asked for.
         found = explain_func(model=network, inputs=x, targets=y, baselines=0.0)
         self.assertIsInstance(found, numpy.ndarray)
         self.assertEqual((found.shape, found.dtype), (x.shape, x.dtype))

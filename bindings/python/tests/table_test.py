@@ -22,7 +22,7 @@ except ImportError:
 
 
 class Weighted(torch.nn.Module):
-    """What a column contributes is its weight times its number."""
+    """A model in which a column contributes its weight times its number."""
 
     def __init__(self, width):
         super().__init__()

@@ -24,7 +24,7 @@ def seeded(make):
     return make().eval()
 
 
-# What users write, on a tensor [3, 4].
+# Functions that users write, on a tensor [3, 4].
 FUNCTIONS = {
     "add": lambda x: torch.add(x, 2, alpha=3),
     "sub of a tensor": lambda x: X - x,
@@ -137,7 +137,7 @@ def leaves(value):
 
 class FunctionsTest(unittest.TestCase):
     def check(self, function, *given):
-        """What a function gives for compositions is what it gives for the tensors that they stand for."""
+        """Checks that a function gives for compositions what it gives for the tensors that they stand for."""
         compositions = [split(x) for x in given]
         expected, found = function(*given), function(*compositions)
         self.assertIs(type(found), type(expected) if isinstance(expected, (list, tuple)) else type(found))
@@ -275,7 +275,7 @@ class WritesTest(unittest.TestCase):
             forward = staticmethod(function)
 
         c = split(X)
-        # As one function: it is what runs on tensors in the place of compositions.
+        # One call of the whole function, which runs on tensors in the place of compositions.
         own = torch.overrides.handle_torch_function(function, (c,), c)
         torch.testing.assert_close(own.recovery.torch(), function(X), rtol=1e-6, atol=1e-6)
         self.assertTrue(torch.equal(c.recovery, X))

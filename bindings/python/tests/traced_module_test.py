@@ -1,4 +1,4 @@
-"""What wraps a module is a module: it stands wherever modules do."""
+"""Wrappers of modules are modules: they stand wherever modules do."""
 
 import copy
 import pickle

@@ -32,11 +32,11 @@ def source(row):
 
 
 def explain(row):
-    """What a worker of a pool does."""
+    """Explains a row, in a worker of a pool."""
     return addend.compile(NETWORK).explain(source(row), targets="1-0")
 
 
-# The same in a process of its own, which sends back what it has found.
+# A program that explains in a process of its own, and sends back what it has found.
 PROGRAM = """
 import pickle, sys
 import torch

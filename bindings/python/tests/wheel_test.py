@@ -45,7 +45,8 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(name, "addend")
         suffix = sysconfig.get_config_var("SOABI")
         if abi == "abi3":
-            # Of the oldest that it serves; which symbols that one has is a matter of //tests/packages:programs_test.
+            # The tag names the oldest version that it serves; its symbols are checked by
+            # //tests/packages:programs_test.
             self.assertEqual(interpreter, "cp310")
             self.assertIn("\nRequires-Python: >=3.10\n", self.metadata())
         else:

@@ -160,7 +160,7 @@ class WordsTest(unittest.TestCase):
 
 
 class Output(collections.OrderedDict):
-    """As the outputs of transformers are: a dict whose items are attributes."""
+    """An output as transformers has it: a dict whose items are attributes."""
 
     def __getattr__(self, name):
         try:
