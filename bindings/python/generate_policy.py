@@ -30,7 +30,7 @@ def argument(key):
 
 
 def takes(key):
-    """What values there are, and which is the default."""
+    """Describes the values that a key takes, and its default."""
     if key.kind == "some":
         words = ", ".join(quote(value.name) for value in key.values)
         default = key.unset[1][:1].lower() + key.unset[1][1:-1] if key.unset else "``%s``" % key.default.split("+")

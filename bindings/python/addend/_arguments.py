@@ -1,4 +1,4 @@
-"""What a model takes: tensors, also in tuples, lists and dicts, and plain values."""
+"""Arguments of models: tensors, also in tuples, lists and dicts, and plain values."""
 
 import json
 import math

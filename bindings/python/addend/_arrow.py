@@ -74,7 +74,7 @@ class Column(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What a column is called, and Arrow's format of it: ``"g"`` for float64, ``"l"`` for int64, ``"u"`` for texts."""
+    """A column's name and its format in Arrow: ``"g"`` for float64, ``"l"`` for int64, ``"u"`` for texts."""
 
     name: str
     format: str
@@ -155,7 +155,7 @@ class _Source:
 
 
 class _Held:
-    """What a struct points to."""
+    """Keeps alive the objects that a struct points to."""
 
     def __init__(self, *members: Any):
         self.members = members

@@ -1,4 +1,4 @@
-"""What each element of the inputs gave to some numbers, found by one sweep back."""
+"""Attributions: the contributions of each element of the inputs to some numbers, computed by one backward sweep."""
 
 import copy
 import itertools
@@ -81,12 +81,14 @@ class Attribution(Handle):
 
     @property
     def leftovers(self) -> List[float]:
-        """By target, what is not attributed to elements: value - reference - the sum of all."""
+        """The leftover by target, which is not attributed to elements: value - reference - the sum of all
+        attributions."""
         return self._numbers(_native.NUMBER_LEFTOVER)[0]
 
     @property
     def operators(self) -> List[Dict[str, Any]]:
-        """What passed through each operator and what it left over, by target; empty unless it was asked for."""
+        """The relevance that passed through each operator and its leftover, by target; empty unless it was asked
+        for."""
         return self.to_dict().get("operators", [])
 
     def passed(self, modules: str) -> Dict[str, List[float]]:
@@ -122,7 +124,7 @@ class Attribution(Handle):
 
     @property
     def report(self) -> Dict[str, Any]:
-        """What the run says about itself."""
+        """The report of the run."""
         return self._results.report
 
     def number(self, key: str) -> float:
@@ -136,7 +138,7 @@ class Attribution(Handle):
 
     @property
     def notes(self) -> List[str]:
-        """What a reader has to know, one line each."""
+        """The notes that a reader has to know, one line each."""
         return self._results.notes
 
     def __len__(self) -> int:
@@ -192,7 +194,7 @@ class Attribution(Handle):
         return [list(column) for column in zip(*found)] or [[] for _ in kinds]
 
     def _key(self) -> Any:
-        """What makes it equal to another one."""
+        """The key by which attributions are compared for equality."""
         tensors = [None if tensor is None else tensor.__reduce__()[1] for tensor in self._results]
         return list(self), tensors, list(self._places), self._num_inside
 
@@ -230,7 +232,7 @@ class _Found:
 
 
 class _Document:
-    """The same from the document that was pickled."""
+    """The data of an attribution as `_Found` gives them, read from the document that was pickled."""
 
     def __init__(self, text: str):
         self._text = text
@@ -259,7 +261,7 @@ class _Document:
 
 
 class _Kept:
-    """What is pickled of the `Results` of an attribution."""
+    """The part of the `Results` of an attribution that is pickled."""
 
     def __init__(
         self, tensors: Sequence[Optional[Tensor]], report: Dict[str, Any], notes: Sequence[str], warnings: Sequence[str]
@@ -291,7 +293,7 @@ class _Kept:
 
 
 def _read(document: str, results: _Kept, num_inside: int, places: Sequence[Optional[int]]) -> Attribution:
-    """What was pickled."""
+    """Restores an attribution that was pickled."""
     attribution = Attribution.__new__(Attribution)
     attribution._begin(_Document(document), results, num_inside)
     attribution._places = places

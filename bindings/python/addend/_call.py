@@ -87,7 +87,7 @@ def call(op: str, /, *args: Any, context: Optional[Context] = None, **kwargs: An
 
 
 def call_list(op: str, args: Sequence[Any], kwargs: Dict[str, Any], context: Optional[Context] = None) -> List[Any]:
-    """As `call`, but always a list."""
+    """Calls an operator as `call` does, but always returns a list."""
     from ._composition import Composition
     from ._results import result_at
 

@@ -69,7 +69,7 @@ class Question:
         return self.leaves.positional()
 
     def insides(self) -> List[Inside]:
-        """What is attributed to inside the model, all elements of it."""
+        """The tensors inside the model that are attributed to, all elements of each."""
         return _split_inside(self.inside)
 
     def ask(self, explain: Callable[[Any, bool], _Found], shape_of: Callable[[_Found], Sequence[int]]) -> _Found:

@@ -138,8 +138,8 @@ def _is_container(value: Any) -> bool:
 
 
 def baselines_of(sources: Sequence[Input]) -> List[Tensor]:
-    """What each input is on the baseline, in its whole shape. Where no tensor of a model is known, words of its buffers
-    are refused."""
+    """Computes the baseline of each input, in its whole shape. Words that name buffers of a model are refused, as no
+    model is known."""
     request = new_request((), False, None)
     for source in sources:
         add_input(request, None, source, source.value)

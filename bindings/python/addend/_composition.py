@@ -81,7 +81,7 @@ class Composition(Operators, Handle):
         self._run: Any = None
         # The compositions with which the graph begins that autograd follows; see `_autograd`.
         self._roots: Tuple[Root, ...] = ()
-        # What `torch()` gave of which parts, and how often each was written when it was seen last.
+        # Tensors that `torch()` returned, by part, each with the number of writes that was last seen of it.
         self._lent: Dict[Any, Tuple[Any, int]] = {}
 
     @classmethod
@@ -176,7 +176,7 @@ class Composition(Operators, Handle):
 
     @property
     def leftover(self) -> Tensor:
-        """What no component could take."""
+        """The leftover: what the policy could not attribute to components."""
         return self._part(_native.LEFTOVER)
 
     @leftover.setter
@@ -199,7 +199,7 @@ class Composition(Operators, Handle):
 
     @property
     def value(self) -> Tensor:
-        """What the operator or the model computed; else the recovery."""
+        """The value that the operator or the model computed; without one, the recovery."""
         return self._part(_native.VALUE)
 
     @property
@@ -267,7 +267,7 @@ class Composition(Operators, Handle):
     reshape, view = map(_with_sizes, ("reshape", "view"))
 
     def to(self, *args: Any, **kwargs: Any) -> "Composition":
-        """The same in another dtype, on another device, or as another tensor or composition has them."""
+        """Converts to another dtype or device, or to those of another tensor or composition."""
         if [*args, *kwargs.values()] and set(kwargs) <= {"dtype", "context"} and all(map(_is_dtype, args)):
             return super().to(*args, **kwargs)
         return _call_torch("to", self, *args, **kwargs)
@@ -288,7 +288,7 @@ class Composition(Operators, Handle):
         return call_function(function, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """What tensors of PyTorch have beyond this: ``c.dim()``, ``c.clone()``, ``c.T``."""
+        """Attributes that only tensors of PyTorch have: ``c.dim()``, ``c.clone()``, ``c.T``."""
         from ._functions import attribute_of
 
         return attribute_of(self, name)
@@ -448,7 +448,7 @@ class Composition(Operators, Handle):
         return Part.of(self, part, _native.composition_part(self._handle, part))
 
     def _lend(self, part: PartKind, tensor: Any) -> Any:
-        """What a reader of a part gets: a tensor of PyTorch, whose in-place writes are counted."""
+        """Lends a part to a reader as a tensor of PyTorch, whose in-place writes are counted."""
         if isinstance(part, tuple):
             return self._part(part[0]).torch()[part[1]]
         if self._roots:

@@ -1,4 +1,4 @@
-"""What people who report a problem paste."""
+"""Configuration of this process, for reports of problems."""
 
 import io
 import os
@@ -30,7 +30,7 @@ def _imported(name: str) -> str:
 
 
 def print_config() -> None:
-    """What ``python -m addend`` does."""
+    """Prints the configuration, for ``python -m addend``."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     print(show_config())

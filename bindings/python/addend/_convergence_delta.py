@@ -1,4 +1,4 @@
-"""What attributions miss of the move of the model, as Captum's convergence delta says it."""
+"""Convergence delta as Captum defines it: the part of the model's move that attributions miss."""
 
 import math
 from typing import Any, Callable, List, Optional, Sequence, Tuple
@@ -9,7 +9,7 @@ from ._call import call
 from ._composition import Composition
 from ._tensor import Tensor, as_tensor
 
-# What the explained tensor is on the baseline, from a run of the plain model; None where no run gives it.
+# Returns the explained tensor on the baseline, from a run of the plain model; None where no run gives it.
 OnBaseline = Callable[[], Optional[Any]]
 
 _UNKNOWN = (
@@ -21,12 +21,12 @@ _UNKNOWN = (
 def deltas(
     found: Attribution, tensors: Sequence[Optional[Tensor]], on_baseline: OnBaseline
 ) -> Tuple[List[float], List[str]]:
-    """By target the sum of attributions minus (value - what the model gives on the baseline), and notes on that. The
-    model runs on the baseline where provenance does not know that the reference is just that.
+    """Computes the deltas by target, with notes on them: the sum of attributions minus (value - the model's output on
+    the baseline). The model runs on the baseline unless provenance knows that the reference is its output there.
 
     Args:
         tensors: the attributions, whose first dimension counts targets; None for plain inputs.
-        on_baseline: what runs it.
+        on_baseline: runs the model on the baseline.
     """
     values, starts = found._numbers(_native.NUMBER_VALUE, _native.NUMBER_REFERENCE)
     report = found.report

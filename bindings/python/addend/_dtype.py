@@ -78,7 +78,7 @@ def from_code(code: int) -> DType:
 
 @functools.lru_cache(maxsize=64)
 def to_code(dtype: Any) -> int:
-    """What the C interface calls a dtype; 0 for None."""
+    """The number of a dtype in the C interface; 0 for None."""
     if dtype is None:
         return 0
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
@@ -89,7 +89,7 @@ def to_code(dtype: Any) -> int:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Of a `DType`, its name, or a dtype of NumPy or PyTorch."""
+    """Converts a `DType`, its name, or a dtype of NumPy or PyTorch to a `DType`."""
     return from_code(to_code(dtype))
 
 

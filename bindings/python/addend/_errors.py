@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions that are also those that Python programs expect."""
+"""Errors of Addend as exceptions that are also those that Python programs expect."""
 
 import enum
 from typing import Dict, Mapping, Optional
@@ -19,7 +19,7 @@ class Code(enum.IntEnum):
 
 
 class Error(RuntimeError):
-    """What all exceptions of Addend are.
+    """Base of all exceptions of Addend.
 
     Attributes:
         code: one of `Code`.

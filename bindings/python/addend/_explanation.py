@@ -11,7 +11,7 @@ from ._reasons import Concepts, Reasons, as_concepts
 
 
 class Contribution(NamedTuple):
-    """What one component adds to the explained number."""
+    """The contribution of one component to the explained number."""
 
     component: int
     name: str
@@ -39,17 +39,17 @@ class Explanation(Handle):
 
     @property
     def value(self) -> float:
-        """What the model computed."""
+        """The value that the model computed."""
         return self._number(_native.NUMBER_VALUE)
 
     @property
     def reference(self) -> float:
-        """What it is on the baseline."""
+        """The reference: the value on the baseline."""
         return self._number(_native.NUMBER_REFERENCE)
 
     @property
     def leftover(self) -> float:
-        """What the policy could not attribute."""
+        """The leftover: what the policy could not attribute."""
         return self._number(_native.NUMBER_LEFTOVER)
 
     @property
@@ -70,7 +70,7 @@ class Explanation(Handle):
 
     @property
     def mass(self) -> float:
-        """What rounding is measured against: the sum of all magnitudes."""
+        """The sum of all magnitudes, against which rounding is measured."""
         return self._number(_native.NUMBER_MASS)
 
     @property
@@ -87,7 +87,7 @@ class Explanation(Handle):
 
     @property
     def standard_errors(self) -> List[float]:
-        """Of the contributions, which are means over several baselines; NaN where there was one."""
+        """The standard errors of the contributions, which are means over several baselines; NaN where there was one."""
         return self._by_component(_native.explanation_standard_error)
 
     @property
@@ -97,7 +97,7 @@ class Explanation(Handle):
 
     @property
     def names(self) -> List[str]:
-        """Of the components."""
+        """The names of the components."""
         handle = self._handle
         return [_native.explanation_name(handle, component) for component in range(_native.explanation_numc(handle))]
 
@@ -121,7 +121,7 @@ class Explanation(Handle):
 
     @property
     def notes(self) -> List[str]:
-        """What a reader has to know of the run that found it, one line each; `print` shows the warnings."""
+        """The notes on the run that found it, which a reader has to know, one line each; `print` shows the warnings."""
         return self.to_dict()["report"]["notes"]
 
     @property
@@ -181,12 +181,12 @@ class Explanation(Handle):
         return "\n".join(lines)
 
     def _key(self) -> str:
-        """What makes it equal to another one. As text, in which NaN is NaN."""
+        """The key by which explanations are compared for equality: a text, in which NaN equals NaN."""
         numbers = self.value, self.reference, self.leftover, self.recovery, self.conditioning, self.mass
         return repr((self.target, numbers, self.contributions, self.names))
 
     def _document(self) -> str:
-        """As the library writes it, with all notes."""
+        """The document of this explanation as the library writes it, with all notes."""
         return json.dumps(self.to_dict()) if self._notes else _native.explanation_json(self._handle)
 
     def _whole(self) -> Any:
@@ -202,5 +202,5 @@ class Explanation(Handle):
 
 
 def _read(record: str) -> Explanation:
-    """What was pickled."""
+    """Restores an explanation that was pickled."""
     return Explanation(_native.explanation_read(record))

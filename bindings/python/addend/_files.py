@@ -16,7 +16,7 @@ class TensorFile(Handle, Mapping[str, Tensor]):
     __slots__ = ()
 
     def metadata(self, key: str) -> Optional[str]:
-        """What the file says under a key; None where it says nothing."""
+        """The text that the file's metadata has under a key; None if there is no such key."""
         return _native.tensor_file_metadata(self._handle, key)
 
     def __getitem__(self, name: str) -> Tensor:

@@ -91,7 +91,7 @@ def any_in_graph(arguments: Any) -> bool:
 
 
 def attribute_of(composition: Composition, name: str) -> Any:
-    """What ``composition.name`` is where only tensors of PyTorch have that attribute: their method, or its value."""
+    """Finds an attribute of a composition that only tensors of PyTorch have: their method, or its value."""
     kind = type(composition).__name__
     try:
         import torch

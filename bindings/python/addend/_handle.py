@@ -20,9 +20,9 @@ class Handle:
 
     __slots__ = ("_capsule", "__weakref__")
 
-    # What a message about pickling says instead.
+    # Advice in the error that refuses pickling: what to do instead.
     _INSTEAD = "make it where it is used"
-    # What messages call it where this is not the name of the class.
+    # The name of the object in messages, if it is not that of the class.
     _NAME: Optional[str] = None
 
     def __init__(self, capsule: Any):

@@ -62,7 +62,7 @@ def _as_rows(part: Tensor) -> Tensor:
 
 
 def _together(sums: Sequence[Tensor]) -> Tensor:
-    """By target the sum over all tensors."""
+    """Adds tensors up, by target."""
     return functools.reduce(lambda one, other: call("aten::add.Tensor", one, other), sums)
 
 

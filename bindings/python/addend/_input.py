@@ -1,4 +1,4 @@
-"""What a model is given, and how it is divided into components."""
+"""Inputs of models, and how they are divided into components."""
 
 import copy
 import numbers
@@ -208,7 +208,8 @@ def as_input(value: Any) -> Input:
 
 
 def note_of_axis(values: Sequence[Any]) -> Optional[str]:
-    """What a reader has to know of compositions that are given together."""
+    """Returns a note on the shared component axis if compositions that no single run gave are used together, else
+    None."""
     given = [value for value in values if isinstance(value, Composition)]
     if len({id(value._run if value._run is not None else value) for value in given}) < 2:
         return None

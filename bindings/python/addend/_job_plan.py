@@ -1,4 +1,4 @@
-"""What Python itself reads of the plan of a job; the library checks all of it."""
+"""The part of a job's plan that Python itself reads; the library checks all of the plan."""
 
 import json
 import operator

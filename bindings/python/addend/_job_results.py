@@ -82,14 +82,15 @@ class JobResults:
         return read_tensors(content, path), self._refused(shard, path[: -len(_ENDING)] + ".json", sha256)
 
     def _refused(self, shard: int, path: str, sha256: str) -> Dict[int, str]:
-        """The same of the receipt of a shard's result, which it checks as the library does."""
+        """Reads from the receipt of a shard's result why rows are refused, by row, and checks the receipt as the
+        library does."""
         text = read_file(path).decode("utf-8", "replace")
         rows = min(self._rows - shard * self._shard_rows, self._shard_rows)
         try:
             receipt = json.loads(text)
             own = (receipt["plan"], receipt["shard"], receipt["rows"], receipt["result"]["sha256"])
             refused = {one["row"]: one["reason"] for one in receipt["refused"]}
-            # Of the canonical text, in which it stands before others.
+            # The hash is that of the canonical text without the hash's own member, which is never the last one.
             content = text[:-1].replace('"hash":"%s",' % receipt["hash"], "", 1)
             whole = hashlib.sha256(content.encode("utf-8")).hexdigest() == receipt["hash"]
         except (KeyError, TypeError, ValueError):
@@ -103,7 +104,7 @@ class JobResults:
     def _frame(self, columns: List[Any]) -> Any:
         import pandas
 
-        # By their places, as two may have one name.
+        # Columns are placed by position, as two may have one name.
         placed = enumerate(zip(self._fields, columns))
         frame = pandas.DataFrame({k: pandas.Series(own, dtype=_PANDAS[field.format]) for k, (field, own) in placed})
         frame.columns = self.columns

@@ -135,7 +135,7 @@ def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording
 
 
 class _Running(threading.local):
-    """Where a model runs on this thread, so that traced models inside of it are plain ones."""
+    """Counts the runs of models on this thread, so that a traced model inside of another one runs as a plain model."""
 
     depth = 0
 
@@ -150,7 +150,8 @@ _running = _Running()
 
 
 class Block:
-    """What runs on this thread between entering and leaving, with live copies of inputs. It runs once."""
+    """Records the operators that this thread runs between entering and leaving, with live copies of inputs. It can be
+    entered once."""
 
     # Errors of the block behind which the recording is ended as well: PyTorch gives its errors this type.
     _ends_behind: Tuple[Type[BaseException], ...] = (RuntimeError,)
@@ -340,12 +341,12 @@ class Trace(Block):
         self.results = Results(_native.trace_end(trace))
 
     def report(self) -> Dict[str, Any]:
-        """What the run said about itself, once the block has ended."""
+        """The report of the run, once the block has ended."""
         return {} if self.results is None else self.results.report
 
 
 class _AttributionTrace(Trace):
-    """The same for an attribution.
+    """A trace that computes an attribution.
 
     Attributes:
         found: the `Attribution`, once the block has ended, but for the places of its inputs.
@@ -364,7 +365,7 @@ class _AttributionTrace(Trace):
 
 
 class _PlanTrace(_AttributionTrace):
-    """The same for a plan.
+    """A trace that makes a plan.
 
     Attributes:
         found: the native plan, once the block has ended.
@@ -514,7 +515,7 @@ class TracedModel:
         return program
 
     def methods(self, *names: str) -> "TracedModel":
-        """The same model by other methods than ``forward``, with the options that it has.
+        """Returns a traced model, with the same options, that runs other methods than ``forward``.
 
         Several run one after the other, and what they return is given as a tuple. Their arguments are called
         ``"encode.x"``; those that are given without a name are the ones that the methods have no default for, in order.
@@ -539,8 +540,8 @@ class TracedModel:
         return self._check(args, kwargs, others, **options)
 
     def requirements(self, *args: Any, meta: bool = False, **kwargs: Any) -> List[Requirement]:
-        """What decomposing a call with these arguments lacks, all of it: operators without a rule, and what runs as in
-        training. There is no file to read, so the model is called once, and recorded.
+        """Lists everything that decomposing a call with these arguments lacks: operators without a rule, and modules
+        that run as in training. There is no file to read, so the model is called once, and recorded.
 
         Args:
             meta: calls a copy of the model on the meta device, where nothing is computed and nothing takes memory: for
@@ -678,7 +679,8 @@ class TracedModel:
         at: Optional[str] = None,
         **choices: Any,
     ) -> Any:
-        """What each element of the inputs gave to the target, with the arguments of Captum; see `Model.attribute`.
+        """Computes what each element of the inputs contributed to the target, with the arguments of Captum; see
+        `Model.attribute`.
 
         Inputs are the positional arguments of the model, or in a dict its named ones. Further ones in
         `additional_forward_args` may be anything that the model takes. Where the model was compiled with `inside`, that
@@ -808,7 +810,8 @@ class TracedModel:
         return placed(inside, record), searched
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-        """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
+        """Separates keyword arguments into choices of Addend, where those of the call override those of `compile`, and
+        arguments of the model."""
         own = _parameters_of(self.model)
         names = {name for name in (*_OF_DECOMPOSE, *_OF_ANY, *CHOICES) if name not in own}
         chosen = {name: value for name, value in kwargs.items() if name in names}
@@ -885,8 +888,8 @@ class TracedModel:
         return output, names
 
     def _outputs_from(self, before: State, call: "_Call", arguments: Any, inputs: List[Any]) -> Dict[str, Any]:
-        """What the plain model returns where it begins in the state `before`, by their places. The model is left in the
-        state that it has."""
+        """Runs the plain model from the state `before` and returns its outputs by their places. The model is left in
+        its present state."""
         import torch
 
         after = State(self.model, given=(call.args, call.kwargs))
@@ -901,11 +904,11 @@ class TracedModel:
         return found
 
     def _require_repeatable(self, trace: Any, call: "_Call", arguments: Any, before: State, output: Any) -> None:
-        """Where the model gave something else on the baseline than the reference, makes sure that this is not because a
-        second run of it is another.
+        """Checks, if the model's output on the baseline is not the reference, that this is not because a second run of
+        the model differs from the first.
 
         Raises:
-            FailedPrecondition: it is.
+            FailedPrecondition: two runs differ.
         """
         report = trace.report()
         if report.get("reference_is_model_on_baseline") != "no" or report.get("reference_error") is None:
@@ -950,7 +953,7 @@ class TracedModel:
             )
 
     def _apart(self, call: "_Call", found: str) -> str:
-        """What is to be said of a model of which two runs differ: also the operator where they part."""
+        """Describes a model of which two runs differ, including the operator where they part."""
         try:
             findings = self._check(call.args, call.kwargs, ()).findings
         except Exception:  # what it says of two runs stands without the operator
@@ -1073,8 +1076,8 @@ class TracedModel:
                 state.restore()
 
     def _learn(self, args: Any, kwargs: Any, lines: bool) -> Callable[..., Optional[Program]]:
-        """What records the call again, for other sizes too, and leaves the model as it is; it gives None where the model's
-        tensors are others by then."""
+        """Returns a function that records the call again, for other sizes too, and leaves the model as it is. It
+        returns None if the model's tensors have changed by then."""
 
         import torch
 
@@ -1328,7 +1331,7 @@ class _Call:
                 raise InvalidArgument(apart) from error
 
     def written(self, live: Sequence[Any]) -> Optional[str]:
-        """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""
+        """Returns a note if arguments share memory and the run with these live tensors wrote one of them, else None."""
         return self._memory.written(live)
 
 

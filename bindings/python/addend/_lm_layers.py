@@ -1,13 +1,13 @@
-"""What each layer of a decoder added to explained numbers, for `lm`.
+"""Contributions of each layer of a decoder to explained numbers, for `lm`.
 
-A decoder's layers stand one behind the other, and each passes on what it was given plus what its blocks return. So what
-the last layer passes on is a sum: what the first one was given (the embeddings), and what every block returned. What stands
-behind the layers, a norm and a head as a rule, is linearized between the reference of that sum and its value, as ever, and
-says what each term contributed. That is the direct contribution of a block: what it gave because later layers read it is
-theirs.
+A decoder's layers run one after the other, and each passes on what it was given plus what its blocks return. So the
+last layer passes on a sum: the embeddings that the first one was given, and the output of every block. The modules
+behind the layers, usually a norm and a head, are linearized between the reference of that sum and its value, as any
+model is, which gives the contribution of each term. It is the direct contribution of a block: what it adds because
+later layers read it is counted as theirs.
 
-Which blocks a layer adds up is not known by their names. It is found in the numbers: those that, added to what the layer was
-given in one of the orders of doing so, make what it passes on, bit by bit.
+The blocks that a layer adds up are not found by their names, but by numbers: added to what the layer was given, in one
+of the possible orders, their outputs make what it passes on, bit by bit.
 """
 
 import copy
@@ -152,7 +152,8 @@ class _Layer:
             if tensor.shape in shapes:
                 self.passed, passed = place, tensor
                 break
-        # What the layer before it passed on; of the first layer, what it can have added to.
+        # Candidates for the layer's input: tensors that equal what the layer before passed on; for the first layer, any
+        # tensor of the passed shape.
         places = [
             place
             for place, tensor in enumerate(self._given)
@@ -250,14 +251,14 @@ def terms_of(model: Any, layers: Layers, source: Input, beside: Dict[str, Any], 
 
 
 def behind(model: Any, layers: Layers, ids: Any, beside: Dict[str, Any]) -> Any:
-    """What stands behind the layers, as a module that takes what the last one passes on. The model runs as ever on the
-    ids; what its last layer gives is replaced.
+    """Makes a module of the part of the model behind the layers, which takes what the last layer passes on. The model
+    itself runs on the ids as always; the output of its last layer is replaced.
 
     Args:
-        model: all of it.
-        layers: what `find_layers` found.
-        ids: what the model runs on.
-        beside: what it is given beside them.
+        model: the whole model.
+        layers: the layers that `find_layers` found.
+        ids: the ids that the model runs on.
+        beside: the model's arguments beside the ids.
     """
     import torch
 
@@ -328,7 +329,8 @@ def tensors_in(given: Any) -> List[Any]:
 
 
 def _with_tensor(output: Any, place: int, tensor: Any) -> Any:
-    """What a module returned, with another tensor in one place of `tensors_in`, in the dtype of the one there."""
+    """Replaces the tensor in one place of `tensors_in` in the output of a module; the new one takes the old one's
+    dtype."""
     import torch
 
     seen = itertools.count()

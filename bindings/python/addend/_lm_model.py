@@ -87,8 +87,8 @@ class Runner:
                 state.restore()
 
     def attribute(self, ids: Sequence[int], baseline: Sequence[int], targets: Sequence[str], first: int) -> "Run":
-        """What each token gave to targets, by one run. Targets count positions from the end, and none is about a position
-        before the last token of the prompt, whose length is `first`."""
+        """Computes what each token contributed to the targets, by one run. Targets count positions from the end, and
+        none is about a position before the last token of the prompt, whose length is `first`."""
         self._begin()
         try:
             found = self._explain(ids, baseline, list(targets), first)
@@ -102,7 +102,7 @@ class Runner:
         return Run.of(found)
 
     def terms(self, ids: Sequence[int], baseline: Sequence[int]) -> Terms:
-        """What the layers of a live model add up, by runs of their own."""
+        """Finds the terms that the layers of a live model add up, by separate runs."""
         model = self.model if self._live is None else self._live.model  # without the wrapper of torch.compile
         given = self._tensor(ids)
         beside = self._beside(given, 1)  # nobody asks for logits
@@ -115,7 +115,7 @@ class Runner:
         return terms_of(model, layers, source, beside, options)
 
     def layers(self, ids: Sequence[int], targets: Sequence[str], terms: Terms, first: int) -> "Run":
-        """What the terms gave to targets; see `attribute`."""
+        """Computes what the terms contributed to the targets; see `attribute`."""
         count = len(ids) - first + 1
         given = self._tensor(ids)
         assert self._live is not None
@@ -126,11 +126,11 @@ class Runner:
         return Run.of(model.explain(Input(terms.whole, parts=terms.moves), targets=list(targets)))
 
     def generate(self, ids: Sequence[int], count: int, ends: Set[int], options: Optional[Mapping]) -> List[int]:
-        """What the model itself goes on with: unless told otherwise, at each step the token of the largest logit, up to
-        one of `ends`.
+        """Generates the model's own continuation: unless told otherwise, at each step the token of the largest logit,
+        up to one of `ends`.
 
         Args:
-            options: what its own ``generate`` is given besides.
+            options: further arguments of the model's own ``generate``.
         """
         if count < 1:
             raise ValueError("max_new_tokens is %d; a continuation has one token at least" % count)
@@ -162,7 +162,7 @@ class Runner:
         return found
 
     def _beside(self, ids: Any, count: int = 0) -> Dict[str, Any]:
-        """What a live model is given beside ids.
+        """Arguments of a live model beside the ids.
 
         Args:
             count: of how many positions logits are needed, from the last one on; 0: of all.
@@ -184,7 +184,7 @@ class Runner:
         return {"attention_mask": torch.ones_like(ids)}
 
     def _given(self, ids: Any) -> Tuple[Any, ...]:
-        """What a model from a file is called with."""
+        """Arguments with which a model from a file is called."""
         if not self._arguments:
             return (ids,)
         names = [name for name in self.model.input_names if name not in self._arguments]
@@ -242,7 +242,7 @@ class _LanguageModel(TracedModel):
 
 
 class Run(NamedTuple):
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
         matrix: for each target what the components gave, as rows of numbers.

@@ -1,4 +1,4 @@
-"""What `lm` finds: a table of tokens by tokens, to be read, printed and shown."""
+"""Results of `lm`: a table of tokens by tokens, to be read, printed and shown."""
 
 import array
 import base64
@@ -23,7 +23,7 @@ _COLUMNS = "%3s  %s  %9s  %9s  "
 
 @dataclasses.dataclass(eq=False)
 class LayerContributions:
-    """What the layers of a decoder added to explained numbers, each directly.
+    """Direct contributions of the layers of a decoder to explained numbers.
 
     Each layer passes on what it was given plus what its blocks return (an attention and a feed-forward network), so that a
     head reads the sum of the embeddings and of what all blocks returned. A contribution is that of one term of this sum:
@@ -59,7 +59,7 @@ class LayerContributions:
 
 
 class TokenAttribution:
-    """What each token gave to the numbers of generated tokens; `attribute` gives it.
+    """Contributions of each token to the numbers of generated tokens; `attribute` returns it.
 
     Rows are what is explained: the generated tokens one by one, or spans of them. Columns are the tokens of prompt and
     continuation in one. For each row ``reference + contributions + leftover`` is the value, up to the recovery error.
@@ -126,12 +126,12 @@ class TokenAttribution:
 
     @property
     def continuation_ids(self) -> List[int]:
-        """Of the generated tokens."""
+        """The ids of the generated tokens."""
         return self.ids[self.prompt_length :]
 
     @property
     def names(self) -> List[str]:
-        """What each token is called: its text, marked ``"(kept)"`` where it is the same on the baseline."""
+        """The name of each token: its text, marked ``"(kept)"`` where it is the same on the baseline."""
         kept = set(self.kept)
         return [token + " (kept)" if k in kept else token for k, token in enumerate(self.tokens)]
 
@@ -145,7 +145,8 @@ class TokenAttribution:
         return sums if numpy is None else numpy.array(sums, dtype=numpy.float64).reshape(len(sums), len(self.groups))
 
     def by(self, groups: Groups) -> "TokenAttribution":
-        """The same with other groups, without another run; groups are given as to `attribute`, but for ``"turns"``."""
+        """Returns the attribution with other groups, without another run; groups are given as to `attribute`, but for
+        ``"turns"``."""
         found = groups_of(groups, self.tokens, self.prompt_length, set(self.special))
         return TokenAttribution(**{**self.__dict__, "groups": found})
 
@@ -175,7 +176,7 @@ class TokenAttribution:
         return written(page, path)
 
     def _data(self) -> str:
-        """What the page reads. Numbers of the matrix are doubles in base64, the lowest byte first."""
+        """The data that the page reads, as JSON. Numbers of the matrix are doubles in base64, the lowest byte first."""
         data = self.to_dict()
         if self.layers is not None:
             data["layers"]["stack"] = _path_of_layers(self.layers.names)
@@ -204,7 +205,7 @@ class TokenAttribution:
         return hash((self.target, tuple(self.ids), tuple(self.values)))
 
     def _key(self) -> str:
-        """What makes it equal to another one. As text, in which NaN is NaN."""
+        """The key by which attributions are compared for equality: a text, in which NaN equals NaN."""
         return repr({key: own for key, own in self.to_dict().items() if key != "report"})
 
     def __repr__(self) -> str:
@@ -232,7 +233,7 @@ class TokenAttribution:
     def _lines(
         self, numbers: Callable[[int], List[str]], parts: Callable[[int], Iterable[Tuple[str, float]]]
     ) -> Iterator[str]:
-        """Of the first rows, with numbers and with as many parts as fit."""
+        """Lines of the table for the first rows, each with its numbers and with as many parts as fit."""
         for row in range(min(len(self.rows), _ROWS)):
             line = "%3d  %s  " % (row, _fit(_shown(self.rows[row]), 16))
             line += "".join("%9s  " % number for number in numbers(row))
@@ -270,7 +271,7 @@ def _top(names: Sequence[str], matrix: Any, row: int, count: Optional[int]) -> L
 
 
 def _path_of_layers(names: Sequence[str]) -> str:
-    """What the paths of all blocks begin with, up to the number of a layer: ``"model.layers."``."""
+    """The common beginning of the paths of all blocks, up to the number of a layer: ``"model.layers."``."""
     common = os.path.commonprefix(list(names[1:]))
     return common[: common.rfind(".") + 1] if len(names) > 2 else ""
 

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 # How tokenizers mark a space in front of a token.
 _SPACES = ("\u0120", "\u2581")
-# What decoding gives for a part of a letter.
+# The character to which tokenizers decode a part of a letter.
 _BROKEN = "\ufffd"
 # How tokenizers that divide text into bytes write those that do not print: as the letters from 256 on, in their order.
 _PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 
 
 class Tokenizer:
-    """What `lm` asks of a tokenizer, whoever wrote it.
+    """The interface that `lm` uses to tokenizers of any library.
 
     Args:
         given: one like those of transformers, one of the package tokenizers, a pair of functions ``(encode, decode)``, or
@@ -161,7 +161,7 @@ def continuation_of(given: Any, prompt: List[int], tokenizer: Tokenizer) -> List
 
 
 def after_prompt(sequences: List[List[int]], prompt: Sequence[int]) -> List[int]:
-    """What follows the prompt in the sequence that ``generate`` returned."""
+    """Returns the ids behind the prompt in the sequence that ``generate`` returned."""
     if len(sequences) != 1:
         raise ValueError("generate() returned %d sequences; pass one of them as the continuation" % len(sequences))
     if sequences[0][: len(prompt)] != list(prompt):
@@ -361,7 +361,7 @@ Contrast = Union[None, int, str, Sequence[int]]
 def targets_of(
     target: Any, span: Any, ids: Sequence[int], count: int, tokenizer: Tokenizer
 ) -> Tuple[str, List[str], List[List[int]]]:
-    """What is explained: in words for people, as Addend's targets, and for each the generated tokens that it sums.
+    """Finds the targets: in words for people, as Addend's targets, and for each the generated tokens that it sums.
 
     Args:
         ids: of prompt and continuation.

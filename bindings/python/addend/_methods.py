@@ -28,7 +28,7 @@ class Methods:
     def __init__(self, model: Any, names: Sequence[str]):
         if not names or len(set(names)) < len(names):
             raise ValueError("name one method or several, each once, not %r" % (tuple(names),))
-        # Where bound methods have theirs, so that the modules are found.
+        # __self__ holds the model, as that of a bound method does, so that the modules are found.
         self.__self__ = model
         self._methods = [(name, method_of(model, name)) for name in names]
 

@@ -52,8 +52,9 @@ class Model(Handle):
         return Model(_native.model_to(self._handle, to_code(dtype), None if device is None else str(device)))
 
     def methods(self, *names: str) -> "Model":
-        """The same model by other methods than ``forward``. They run one after the other, each on as many of the inputs
-        as it has arguments; several give what each gives, in order, and their inputs are called ``"encode.x"``.
+        """Returns a model of the same parameters that runs other methods than ``forward``. They run one after the
+        other, each on as many of the inputs as it has arguments. Several methods give the outputs of each, in order,
+        and their inputs are called ``"encode.x"``.
 
         Raises:
             NotFound: the model has no such method.
@@ -70,9 +71,9 @@ class Model(Handle):
         _native.model_forget_references(self._handle)
 
     def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
-        """What a run with these inputs lacks, all of it, before anything runs.
+        """Lists everything that a run with these inputs lacks, before anything runs.
 
-        It is found by reading the source of the model, branches that are not taken included.
+        It is found by reading the source of the model, including branches that are not taken.
 
         Args:
             inputs: what the model would be given.
@@ -255,7 +256,8 @@ class Model(Handle):
         context: Optional[Context] = None,
         **policy: Any,
     ) -> Any:
-        """What each element of the inputs gave to the target, with the arguments of Captum and their meaning.
+        """Computes what each element of the inputs contributed to the target, with the arguments of Captum and their
+        meaning.
 
         Args:
             inputs: a tensor, or a tuple, list or dict (by name) of them, on any depth that the model takes, where None,
@@ -341,7 +343,7 @@ class Model(Handle):
     def _on_baseline(
         self, question: Question, at: Optional[str], outputs: Union[str, Sequence[str]]
     ) -> Optional[Tensor]:
-        """What the plain model gives on the baselines for the tensor that is explained; None where no run gives that."""
+        """The plain model's output on the baselines for the tensor that is explained; None where no run gives that."""
         if question.inside is not None or any(source.has_several_baselines for source in question.leaves.sources):
             return None
         results = self.run(*self._arguments(question, baselines_of(question.leaves.sources)))
@@ -475,7 +477,8 @@ def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None)
 
 
 def attribute(model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-    """What each element of the inputs gave to the target; see `Model.attribute`, whose arguments these are.
+    """Computes what each element of the inputs contributed to the target; see `Model.attribute`, whose arguments these
+    are.
 
     Args:
         model: a `Model`, a `Program`, or a live model: a ``torch.nn.Module`` or any function that computes with PyTorch,

@@ -38,8 +38,7 @@ def modules_of(model: Any) -> Modules:
 
 
 def variables_of(model: Any) -> List[Tuple[str, Any]]:
-    """What a function has beside its arguments: the variables that it closes over, and the globals that it may name; of
-    another object its attributes."""
+    """The variables that a function closes over, and the globals that it may name; of another object its attributes."""
     if not isinstance(model, types.FunctionType):
         own = getattr(model, "__dict__", None)
         return list(own.items()) if isinstance(own, dict) else []
@@ -58,7 +57,7 @@ def unwrapped(model: Any) -> Any:
     """The model or function that ``torch.compile`` has wrapped; None where it has not."""
     import torch
 
-    # Where wrappers keep it, of modules and of functions.
+    # Wrappers keep the wrapped object under one name for modules, and under another for functions.
     inner = getattr(model, "_orig_mod", None)
     if isinstance(model, torch.nn.Module):
         return inner if isinstance(inner, torch.nn.Module) else None
@@ -306,8 +305,9 @@ def named_tensors(modules: Modules) -> Iterator[Tuple[str, Any, bool]]:
 
 
 class ModelState:
-    """What a model was, so that it is noticed where it became another: its modules and their order, kinds, modes and
-    hooks, and their parameters and buffers, as objects, by where their elements lie and by how often these were written.
+    """A snapshot of a model, by which later changes are noticed: of its modules and their order, kinds, modes and
+    hooks, and of their parameters and buffers, as objects, by where their elements lie and by how often these were
+    written.
 
     Plain attributes of modules are not seen, and neither are the tensors that a function computes with beside its modules,
     nor what is written past PyTorch's count, as through ``.data``.
@@ -315,7 +315,7 @@ class ModelState:
 
     def __init__(self, model: Any):
         self._before = [(path, module, _state_of(module)) for path, module in modules_of(model)]
-        # As long as these live, nothing else has their identities.
+        # Objects that are kept alive, so that no new object gets the identity of one of them.
         self._held = [
             list(held.values())
             for _, module, _ in self._before
@@ -323,7 +323,7 @@ class ModelState:
         ]
 
     def difference(self) -> Optional[str]:
-        """What is another than it was, as the beginning of a sentence; None where nothing is."""
+        """The first difference from the snapshot, as the beginning of a sentence; None if there is none."""
         for path, module, before in self._before:
             now = _state_of(module)
             if now != before:
@@ -387,7 +387,7 @@ class KnownTensors:
         self._known: Dict[int, Tuple[Any, Any, Tensor]] = {}
 
     def handles(self, modules: Modules) -> Iterator[Tuple[str, Tensor]]:
-        """What `named_tensors` gives, as tensors of Addend."""
+        """The tensors of `named_tensors`, as tensors of Addend."""
         known = {}
         for name, tensor, _ in named_tensors(modules):
             if tensor.is_conj() or tensor.is_neg():  # a copy, which writes would not reach

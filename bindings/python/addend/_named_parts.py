@@ -15,7 +15,7 @@ _WHOLE_ATTENTION = (
     "%s computes its attention in one operator, which shows no heads; PyTorch does so in evaluation mode where nobody asks "
     "for gradients: ask with gradients enabled and with parameters that require them"
 )
-# What mixes the values by the weights of attention.
+# Operators that mix the values by the weights of attention.
 _MIXES = ("aten::matmul", "aten::bmm", "aten::einsum", "aten::baddbmm")
 # Products of a tensor with parameters: the names of the arguments of both.
 _PROJECTIONS = {
@@ -28,7 +28,7 @@ _INSTEAD = "; split the tensor itself, with dims= or labels= of an operator's re
 
 
 def placed(insides: Sequence[Inside], record: Callable[[], Program]) -> List[Inside]:
-    """The same with every split told by dimensions or labels.
+    """Returns the insides with every split told by dimensions or labels.
 
     Args:
         record: records the run that will be split; called where a split is told by the names of parts.
@@ -86,7 +86,7 @@ class _Call(NamedTuple):
 
 
 class _Calls:
-    """What a recorded model called, in order."""
+    """The calls of a recorded model, in order."""
 
     def __init__(self, program: Program):
         nodes = program.graph()["nodes"]
@@ -223,7 +223,7 @@ def _before_projection(path: str, calls: _Calls) -> Tuple[str, List[int], Option
 
 
 def _with_experts(inside: Inside, calls: _Calls, prefix: str) -> List[Inside]:
-    """What each expert that ran gave, as one component each."""
+    """Splits the outputs of the experts that ran, one component for each expert."""
     own = calls.inside(inside.selector)
     found = _modules_of_experts(inside.selector, calls.list) or _slices_of_experts(calls, own)
     if not found:
@@ -244,7 +244,7 @@ def _with_experts(inside: Inside, calls: _Calls, prefix: str) -> List[Inside]:
 
 
 def _modules_of_experts(path: str, calls: Sequence[_Call]) -> Dict[int, str]:
-    """By the numbers of modules directly in this one, their paths."""
+    """Paths of the modules directly in this one that have numbers for names, by number."""
     found: Dict[int, str] = {}
     last: Optional[int] = None
     start = len(path) + 1 if path else 0
@@ -263,7 +263,8 @@ def _modules_of_experts(path: str, calls: Sequence[_Call]) -> Dict[int, str]:
 
 
 def _slices_of_experts(calls: _Calls, own: Sequence[_Call]) -> Dict[int, str]:
-    """By the places in parameters that hold those of all experts, the last product with each."""
+    """Selectors of the last product with the parameters of each expert, by the expert's index in the parameters of
+    all."""
     found: Dict[int, _Call] = {}
     for call, _, index in calls.projections(own):
         if index is not None:

@@ -1,4 +1,4 @@
-"""What a plain live model gives on the baselines of a call."""
+"""Outputs of a plain live model on the baselines of a call."""
 
 from typing import Any, Callable, Dict, List, Optional
 
@@ -14,7 +14,7 @@ class OnBaseline:
         self._found: Optional[Dict[str, Any]] = None
 
     def reported(self, asks: bool = True) -> "OnBaseline":
-        """The same, with the report of the call for one who asks."""
+        """Sets whether the outputs are also given to the report of the call, and returns this object."""
         self._reported = asks
         return self
 
@@ -23,17 +23,18 @@ class OnBaseline:
         self._run, self._names = run, names
 
     def __call__(self, baselines: List[Any]) -> Dict[str, Any]:
-        """What the report is told: the outputs by name, or nothing."""
+        """Takes the baselines, and returns the outputs by name for the report; empty unless the report asks for
+        them."""
         self._baselines = [baseline.clone() for baseline in baselines]
         return self._outputs() if self._reported else {}
 
     def output(self, at: Optional[str]) -> Optional[Any]:
-        """What the model gives for the tensor that is called so, or for the first; None where it is no output, or where
-        no call was traced."""
+        """The plain model's output of that name, or the first one; None if it is no output, or if no call was
+        traced."""
         if self._baselines is None:
             return None
         found = self._outputs()
-        # By another bare name a module may be meant.
+        # Only "logits" is completed to an output's name: another bare name may be that of a module.
         name = next(iter(self._names)) if at is None else "output.logits" if at == "logits" else at
         return found.get(name)
 

@@ -43,7 +43,7 @@ class Plan(Handle):
         return Attribution(_native.plan_attribute(self._handle, _request(inputs, cancellation)))
 
     def attribute_into(self, *inputs: Any, contributions: Any, sums: Any = None, cancellation: Any = None) -> None:
-        """The same into arrays of the caller's, which makes no objects of the result.
+        """Attributes as `attribute` does, into the caller's arrays and without objects for the result.
 
         Args:
             inputs: as for `attribute`.

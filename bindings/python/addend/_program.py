@@ -34,7 +34,7 @@ from ._structure import map_leaves
 if TYPE_CHECKING:
     from ._model import Model
 
-# What is known of each operator: numbers, or ("seconds", numbers) or ("bytes", numbers); None where there is none.
+# Numbers to show for each operator: numbers, or ("seconds", numbers) or ("bytes", numbers); None where there is none.
 Numbers = Mapping[str, Union[Sequence[Optional[float]], Tuple[str, Sequence[Optional[float]]]]]
 
 
@@ -47,10 +47,11 @@ class ProgramOutput(NamedTuple):
 
 
 class Program(Handle):
-    """What a model did for one input: `Model.record` and `Program.load` give it. Immutable; threads may share one.
+    """The recorded run of a model for one input: `Model.record` and `Program.load` give it. Immutable; threads may
+    share one.
 
-    It runs again with other inputs, without the model, and stops where a number that left the tensors (``item()``, a
-    condition, the size of ``nonzero()``) is another one than in the recording.
+    It runs again with other inputs, without the model, and stops if a number that left the tensors (``item()``, a
+    condition, the size of ``nonzero()``) differs from the recording.
     """
 
     __slots__ = ("_source", "_learn", "_call")
@@ -94,8 +95,8 @@ class Program(Handle):
         _native.program_export_torchscript((self._of_other_sizes() or self)._handle, os.fspath(path))
 
     def script_module(self) -> Any:
-        """The same as a ``torch.jit.ScriptModule``, without a file that stays: see `export_torchscript`, which says what
-        is refused."""
+        """The program as a ``torch.jit.ScriptModule``, without a file that stays: see `export_torchscript`, which says
+        what is refused."""
         import torch
 
         with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +112,7 @@ class Program(Handle):
         return program
 
     def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
-        """What a replay with these inputs lacks, all of it, before anything runs; see `Model.requirements`."""
+        """Lists everything that a replay with these inputs lacks, before anything runs; see `Model.requirements`."""
         from ._model import new_model_request
 
         request = new_model_request([inputs])
@@ -119,7 +120,7 @@ class Program(Handle):
 
     @property
     def outputs(self) -> List[ProgramOutput]:
-        """What the program gives, in order, before it runs: name, dtype, and the shape in the recording."""
+        """The outputs of the program, in order, known before it runs: name, dtype, and the shape in the recording."""
         handle = self._handle
         return [
             ProgramOutput(
@@ -209,7 +210,8 @@ class Program(Handle):
             return Results(_native.program_replay(learned._handle, request, json.dumps(options)))
 
     def _of_other_sizes(self) -> Optional["Program"]:
-        """The same program for other sizes too; None where the model is not there any more, or nothing is learned."""
+        """Records the program anew for other sizes too; None if the model is not there any more, or nothing is
+        learned."""
         if self._learn is None:
             return None
         learned = self._learn(learn_sizes=True)
@@ -293,7 +295,7 @@ class Program(Handle):
         exclude: Optional[Iterable[str]] = None,
         numbers: Optional[Numbers] = None,
     ) -> Dict[str, Any]:
-        """The same as data: ``calls``, each with its ``line``, and the ``places`` where they stand."""
+        """Its code as data: ``calls``, each with its ``line``, and the ``places`` where they stand."""
         options = code_options(True, False, names, marks, include, exclude, numbers)
         return json.loads(_native.program_code_json(self._handle, options))
 
@@ -365,14 +367,14 @@ def _is_nested(value: Any) -> bool:
 
 
 def read_check(record: str) -> TraceCheck:
-    """What the C interface tells of a check."""
+    """Reads a check from the JSON of the C interface."""
     data = json.loads(record)
     findings = [Finding(*(finding[field] for field in Finding._fields)) for finding in data["findings"]]
     return TraceCheck(data["ok"], data["worst_error"], findings)
 
 
 def read_requirements(record: str) -> List[Requirement]:
-    """What the C interface tells of requirements."""
+    """Reads requirements from the JSON of the C interface."""
     return [Requirement(*(unmet[field] for field in Requirement._fields)) for unmet in json.loads(record)["unmet"]]
 
 
@@ -385,7 +387,7 @@ def code_options(
     exclude: Optional[Iterable[str]],
     numbers: Optional[Numbers],
 ) -> str:
-    """What the C interface takes for the text of a program."""
+    """Options for the text of a program, in the JSON that the C interface takes."""
     options: Dict[str, Any] = {"succinct": succinct, "color": color, "names": names, "marks": marks}
     options["include"] = _patterns("include", include)
     if exclude is not None:

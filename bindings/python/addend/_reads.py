@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 from ._patches import Patches
 
-# By thread: how many blocks there record. While there are any, what `_readers` has tells of its calls.
+# Number of blocks that record, by thread. While there are any, calls of the functions in `_readers` are reported.
 _threads: Dict[int, int] = {}
 _lock = threading.Lock()
 _patches = Patches()
@@ -46,10 +46,10 @@ class Readings:
 
 
 def _readers() -> List[Tuple[Any, str]]:
-    """What reads elements: methods of tensors, and functions of a tensor."""
+    """Functions that read elements: methods of tensors, and functions of a tensor."""
     import torch
 
-    # Where there is the one, it is behind the other.
+    # untyped_storage, where it exists, is what storage() calls.
     storage = "untyped_storage" if hasattr(torch.Tensor, "untyped_storage") else "storage"
     # torch.to_dlpack stays, for Addend itself reads by it.
     return [*((torch.Tensor, name) for name in (*_NAMES, storage)), (torch.utils.dlpack, "to_dlpack")]

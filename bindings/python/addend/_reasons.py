@@ -117,11 +117,11 @@ class Reasons(_Document):
 
 
 class Interactions(_Document):
-    """What groups of components owe to each other; `Model.interactions` gives it.
+    """Interactions of groups of components; `Model.interactions` returns them.
 
     Attributes:
-        names: of the groups.
-        contributions: of the groups, to the number that is explained.
+        names: the names of the groups.
+        contributions: the contributions of the groups to the number that is explained.
         matrix: a row for each group, which adds up to its contribution; an entry off the diagonal is the part that would
             be gone with the group of that column at its baseline.
         asymmetry: 0 where the matrix is symmetric, 1 where of each pair one entry is 0 or has the other sign.

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Sequence
 from ._structure import Place, filled, map_leaves
 from ._tensor import Tensor
 
-# What a model may return beside tensors that no run computes.
+# Types that a model may return beside tensors and that no run computes.
 _NOT_COMPUTED = (str, bytes, type(None))
 
 
@@ -58,12 +58,12 @@ class RecordedCall:
         map_leaves(_require_computed, self._returned, "output")
 
     def output(self, results: Sequence[Any]) -> Any:
-        """What the model returned, with the results of a run in their places."""
+        """The model's output, with the results of a run in place of its tensors."""
         return filled(self._returned, results)
 
 
 def leaves_of(structure: Any) -> Dict[str, Any]:
-    """What lies in tuples, lists, dicts and dataclasses, by the names of its places."""
+    """The leaves of tuples, lists, dicts and dataclasses, by the names of their places."""
     found: Dict[str, Any] = {}
 
     def add(leaf: Any, path: str) -> Any:

@@ -55,7 +55,7 @@ class RecordedQuestion(NamedTuple):
     def explain(
         self, asked: Dict[str, Any], outputs: Optional[Sequence[str]], options: Dict[str, Any]
     ) -> Tuple[Attribution, Dict[int, int]]:
-        """What `TracedModel._explain` returns."""
+        """Explains, and returns what `TracedModel._explain` returns."""
         asked = {**asked, "at": self._at(asked["at"])}
         found = self._ask(self.model.explain, self.inputs, **asked, outputs=self._outputs(outputs), **options)
         found.output = self.output
@@ -101,7 +101,8 @@ class RecordedQuestion(NamedTuple):
         return [self.names[place] for place in outputs or ()]
 
     def _at(self, at: Optional[str]) -> Optional[str]:
-        """The same for what is explained, which may also be inside the model."""
+        """The recording's name of the explained tensor if it is an output of the model; else `at`, which is inside the
+        model."""
         found = next((place for place in (at, "output.%s" % at) if place in self.places), None)
         return at if found is None else self.names[found]
 
@@ -116,10 +117,10 @@ def examples_of(sources: Sequence[Input], each_example: Optional[bool]) -> int:
 def larger_calls(
     places: Dict[int, int], sources: Sequence[Input], call: Tuple[Any, Any], each_example: bool
 ) -> List[Tuple[Any, Any]]:
-    """The same call with twice and with three times as many examples; none where its inputs count none.
+    """Copies of a call with twice and three times as many examples; none if its inputs count none.
 
     Args:
-        places: what is an input, by its identity.
+        places: the inputs, by their identity.
         call: positional and named arguments.
     """
     import torch

@@ -1,4 +1,4 @@
-"""What a run gives."""
+"""Results of runs."""
 
 import json
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
@@ -13,7 +13,7 @@ from ._tensor import Tensor
 
 
 class Results(Handle):
-    """What a run gives, in order, with its report: the outputs of the model, then the probes.
+    """The results of a run, in order, with its report: the outputs of the model, then the probes.
 
     ``results[0]`` and ``results["logits"]`` are a `Composition`, or a `Tensor` where nothing was decomposed (integers,
     bools, and what does not depend on the inputs).
@@ -67,7 +67,7 @@ class Results(Handle):
 
     @property
     def report(self) -> Dict[str, Any]:
-        """What the run says about itself: policy, counts, errors, notes, and every check, the worst first."""
+        """The report of the run: policy, counts, errors, notes, and every check, the worst first."""
         return json.loads(_native.results_report(self._handle))
 
     def number(self, key: str) -> float:
@@ -76,7 +76,7 @@ class Results(Handle):
 
     @property
     def notes(self) -> List[str]:
-        """What a reader has to know, one line each."""
+        """The notes that a reader has to know, one line each."""
         self._handle
         return list(self._run.notes)
 
@@ -94,10 +94,10 @@ class Results(Handle):
 
 
 class Run:
-    """What compositions know of the run that gave them; those of one run share it.
+    """The notes of a run, which all compositions of the run share.
 
     Attributes:
-        notes: what a reader of its results has to know.
+        notes: the notes that a reader of its results has to know.
         warnings: those that say that numbers may not mean what a reader takes them for.
     """
 
@@ -127,5 +127,5 @@ def result_at(results: Any, index: int, run: Optional[Run] = None) -> Any:
         return composition
     if kind == _native.RESULT_TENSOR:
         return Tensor(_native.results_tensor(results, index))
-    # As a tensor a number keeps its type.
+    # A number is read by way of a tensor, which keeps its type.
     return Tensor(_native.results_tensor(results, index)).item() if kind == _native.RESULT_NUMBER else None

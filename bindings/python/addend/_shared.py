@@ -15,7 +15,7 @@ class _Argument(NamedTuple):
 
 
 class SharedMemory:
-    """What the model itself would see in one argument of what it writes into another."""
+    """Arguments that share memory, so that the model itself would see in one of them what it writes into another."""
 
     def __init__(self) -> None:
         self._arguments: List[_Argument] = []
@@ -33,7 +33,7 @@ class SharedMemory:
         self._arguments.append(_Argument(name, place, tensor, begin, end, _version(tensor)))
 
     def written(self, live: Sequence[Any]) -> Optional[str]:
-        """What a reader has to know of the call with these live tensors that has ended; None: nothing."""
+        """Returns a note on the call with these live tensors that has ended, if it wrote shared memory; else None."""
         for k, one in enumerate(self._arguments):
             for other in self._arguments[:k]:
                 if (one.place is None and other.place is None) or not _overlap(one, other):

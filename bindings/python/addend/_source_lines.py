@@ -81,7 +81,7 @@ def _describe(frame: types.FrameType) -> SourceLine:
 
 
 def _expression(frame: types.FrameType, number: int, source: str) -> Tuple[int, int]:
-    """Where on its line the expression that runs begins, and how long it is there."""
+    """The position on its line at which the running expression begins, and its length there; (-1, 0) if unknown."""
     positions = getattr(frame.f_code, "co_positions", None)  # from Python 3.11 on
     if positions is None:
         return -1, 0

@@ -30,9 +30,9 @@ _CONTAINERS = (collections.OrderedDict, dict, collections.deque, list, set)
 
 
 class State:
-    """What a run may change that the next one shall find as it was: generators of random numbers, and what the modules
-    of the model hold, on any depth of lists, dictionaries and objects of the model's own package. Whatever a name or a
-    place was bound to is bound to it again, and tensors and arrays get their elements back.
+    """Saves the state that a run may change, so that the next run finds it unchanged: generators of random numbers, and
+    the attributes of the model's modules, at any depth of lists, dictionaries and objects of the model's own package.
+    Names and places are bound again to what they were bound to, and tensors and arrays get their elements back.
 
     Generators are also found among the arguments of a call, and in the variables that the functions of the model close over
     or name. Whatever else functions and other packages keep is not seen. Whoever relies on two runs compares them.
@@ -228,7 +228,8 @@ class _Attributes(_Holder):
         self._before = {name: value for name, value in own.items() if not _is_of_others(name)}
 
     def held(self) -> List[Tuple[str, Any]]:
-        # What a module registers has its own name in the model, not that of the dictionary that it stands in.
+        # Registered members of a module have the module's path in the model, not that of the dictionary that holds
+        # them.
         return [
             (self._path if name in ("_parameters", "_buffers", "_modules") else _join(self._path, name), value)
             for name, value in self._before.items()
@@ -334,7 +335,7 @@ class _Container(_Holder):
 
 
 class _Script(_Holder):
-    """What the methods of a TorchScript module read and assign of its attributes."""
+    """The attributes of a TorchScript module that its methods read or assign."""
 
     def __init__(self, path: str, module: Any):
         self._path, self._module = path, module._c
@@ -363,7 +364,8 @@ class _Script(_Holder):
         return next((_join(self._path, name) for name in other), None)
 
     def _read(self, name: str) -> Any:
-        """Nothing of what is no attribute of this module itself, and of modules, which have states of their own."""
+        """Reads an attribute; _NOTHING if the module itself does not have it, or if it is an object of TorchScript
+        (modules have states of their own)."""
         import torch
 
         if not self._module.hasattr(name):

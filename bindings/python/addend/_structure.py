@@ -16,12 +16,12 @@ class Place:
 
 
 def filled(structure: Any, tensors: Sequence[Any]) -> Any:
-    """The same structure with the tensors at their places."""
+    """Puts tensors into their places in a structure."""
     return map_leaves(lambda leaf, _: tensors[leaf.index] if isinstance(leaf, Place) else leaf, structure, "")
 
 
 def map_leaves(function: Leaf, value: Any, path: str) -> Any:
-    """The same structure with ``function(leaf, path)`` for its leaves; what does not change is not copied.
+    """Replaces each leaf of a structure by ``function(leaf, path)``; parts that do not change are not copied.
 
     Knows tuples (named ones too), lists, dicts and other mappings, and dataclasses, with the classes that derive from
     them: what models take and return. Paths are ``"output.hidden_states.3"``.

@@ -66,7 +66,7 @@ def labelled(tensor: Tensor, like: Any) -> Any:
 
 
 def as_row(value: Any) -> Optional[Table]:
-    """The same, and a series of pandas as a table of one row, as the mean of a frame is."""
+    """Reads a table as `as_table` does, and a series of pandas as a table of one row, as the mean of a frame is."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(value, pandas.Series):
         return _from_pandas(value.to_frame().T)
@@ -100,7 +100,7 @@ def _from_pandas(frame: Any) -> Table:
     names, columns = list(frame.columns), []
     for k, name in enumerate(names):
         column = frame.iloc[:, k]
-        # Of extension types too, nullable integers among them.
+        # The kind is also known of extension types, such as nullable integers.
         if getattr(column.dtype, "kind", "O") not in "biuf":
             raise _refuse(name, column.dtype)
         missing = column.isna().tolist()
@@ -213,7 +213,7 @@ def _read_batch(batch: Any, formats: Sequence[bytes], columns: Sequence[List[Any
     whole = list(_bits(batch.buffers[0], batch.offset, batch.length)) if batch.n_buffers and batch.buffers[0] else None
     for k, (form, column) in enumerate(zip(formats, columns)):
         child = batch.children[k].contents
-        # What the batch leaves out at its beginning, its columns still have.
+        # Columns still hold the rows that the batch skips at its beginning.
         begin = child.offset + batch.offset
         values: List[Any]
         if batch.length == 0:

@@ -195,7 +195,8 @@ class Tensor(Handle):
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> Any:
-        """What only tensors of PyTorch have: of this one as such, or where PyTorch is not installed of the array."""
+        """Attributes that only tensors of PyTorch have, read from this one as such a tensor; where PyTorch is not
+        installed, those of its array."""
         if name.startswith("_"):
             raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
         return getattr(_computing(self, _computes_in_numpy(())), name)
@@ -283,12 +284,12 @@ def _computing(operand: Any, in_numpy: bool) -> Any:
 
 
 def _read(data: bytes, dtype: str, shape: Tuple[int, ...]) -> Tensor:
-    """What was pickled, on the CPU."""
+    """Restores a tensor that was pickled, on the CPU."""
     return Tensor(_native.tensor_copy(data, to_code(dtype), shape))
 
 
 class _Exported:
-    """What NumPy asks for the memory of a native tensor."""
+    """The interface through which NumPy reads the memory of a native tensor."""
 
     __slots__ = ("__array_interface__", "_owner")
 

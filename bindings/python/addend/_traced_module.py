@@ -8,7 +8,7 @@ import torch
 
 from ._live import TracedModel
 
-# What PyTorch and others ask of the modules inside of a module, beside its public methods.
+# Methods that PyTorch and others call on the modules inside of a module, beside its public ones.
 _ASKED_OF_MODEL = (
     "__dir__",
     "_apply",

@@ -79,7 +79,7 @@ class _Example:
         return [-1 if word is None else numbers[word] for word in words]
 
     def _words(self, text: Optional[Text]) -> List[Any]:
-        """Of each token the text (0, or 1 of a pair) and the word in it; None without one."""
+        """For each token the number of its text (0, or 1 of a pair) and of its word in it; None without a word."""
         words = self._field("word_ids")
         if words is None:
             return self._words_of_offsets(text)
@@ -121,7 +121,8 @@ class _Example:
         return None if offsets is None else [(int(start), int(end)) for start, end in offsets]
 
     def _field(self, name: str) -> Any:
-        """What ``transformers`` has as a method of the batch, and ``tokenizers`` as an attribute; None without either."""
+        """Reads a field that ``transformers`` has as a method of the batch, and ``tokenizers`` as an attribute; None
+        without either."""
         field = getattr(self._encoding, name, None)
         return field(self._index) if callable(field) else field
 

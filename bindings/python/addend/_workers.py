@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List
 
 from ._patches import Patches
 
-# By thread: the blocks that it runs, or works for.
+# Blocks that each thread runs, or works for, by thread.
 _threads: Dict[int, List["Workers"]] = {}
 _lock = threading.Lock()
 _installed = 0

@@ -156,7 +156,7 @@ class _Work:
             kept.sha256 = kept.job = None
             if read_plan(self.path).get("sha256") != self.sha256:
                 raise FailedPrecondition("%s is another plan here than where the job was started" % self.path)
-            # Of this thread, as OpenMP has it.
+            # The number holds for this thread only, as in OpenMP.
             _native.set_num_threads(self.threads)
             kept.job = Job(self.path)
             kept.sha256 = self.sha256
@@ -178,7 +178,8 @@ class _Work:
 
 
 def _kept_by_worker() -> Any:
-    """What a thread of this worker keeps between tasks; the worker's own, so that it ends with the worker."""
+    """The storage of a thread of this worker that lasts between tasks; the worker holds it, so that it ends with the
+    worker."""
     from distributed import get_worker
 
     return vars(get_worker()).setdefault("_addend_kept", threading.local())
@@ -264,8 +265,8 @@ class _Loop:
             pass
 
     def _take_back(self, threads: Mapping[str, int]) -> None:
-        """What waits for workers that are gone waits here again; another worker, or the same by another address, may
-        compute it."""
+        """Takes back the shards that wait for workers that are gone; another worker, or the same by another address,
+        may compute them."""
         for future, (shard, allowed) in list(self._running.items()):
             if allowed is None or allowed.intersection(threads):
                 continue
@@ -357,7 +358,7 @@ class _Loop:
         return False
 
     def _result(self, future: Any) -> Optional[Tuple[str, Optional[Error]]]:
-        """What a task gave that is finished; None where that is lost."""
+        """The result of a finished task; None if it is lost."""
         from distributed import CancelledError, TimeoutError
 
         deadline = time.monotonic() + self._patience
@@ -501,7 +502,7 @@ def _attribute_array(block: "_Block", rows: Any) -> Attributed:
 
 
 def _block_dtype(components: int) -> Any:
-    """Of what is found for a row: contributions, value, reference and leftover, and why it has none."""
+    """The dtype of the result of a row: contributions, value, reference and leftover, or why it has none."""
     import numpy
 
     return numpy.dtype([("numbers", "f8", (components + 3,)), ("refused", "O")])

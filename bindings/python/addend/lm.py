@@ -32,7 +32,7 @@ from ._lm_tokens import (
 
 __all__ = ["Group", "LayerContributions", "TokenAttribution", "attribute"]
 
-# What a causal model may pass back from tokens behind those that a row reads: nothing but rounding.
+# The largest share of a row that tokens behind those it reads may have in a causal model: nothing but rounding.
 _FUTURE = 1e-6
 
 
@@ -54,7 +54,7 @@ def attribute(
     rows_per_run: Optional[int] = None,
     **policy: Any,
 ) -> Any:
-    """What each token of the prompt, and each token generated before, contributed to each generated token.
+    """Computes what each token of the prompt, and each token generated before, contributed to each generated token.
 
     Args:
         model: a decoder that takes ids ``[1, length]`` and returns logits ``[1, length, classes]``, as a tensor, as
@@ -222,7 +222,7 @@ def _runs(run: Callable[[List[str]], Run], targets: List[str], rows: Optional[in
 
 
 class _OfLayers(NamedTuple):
-    """What layers gave, and the runs that say so."""
+    """The contributions of layers, and the runs that computed them."""
 
     found: LayerContributions
     runs: List[Run]
@@ -237,7 +237,7 @@ def _layers(
     rows: Optional[int],
     expected: List[Any],
 ) -> _OfLayers:
-    """What each layer gave to targets, whose numbers by the whole model are expected."""
+    """Computes the contributions of each layer to targets, whose numbers by the whole model are expected."""
     terms = runner.terms(ids, baseline)
     runs = _runs(lambda some: runner.layers(ids, some, terms, first), targets, rows)
     numbers = [one for run in runs for one in run.explanations]

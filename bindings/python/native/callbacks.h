@@ -11,12 +11,12 @@ addend_status* options_set_log(addend_context_options* options, PyObject* log);
 // `progress(stage, done, total)`, or None: then the run only listens to signals, so that Ctrl-C ends it. What it raises
 // ends the run and is raised there.
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
-// As addend_trace_record; `frames()` gives source lines (file, line, function, text, column, length), outermost first,
-// or is None. What it raises ends the recording and is raised there.
+// Calls addend_trace_record; `frames()` gives source lines (file, line, function, text, column, length), outermost
+// first, or is None. An exception of it ends the recording and is raised there.
 addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
-// As addend_trace_set_frames, likewise.
+// Calls addend_trace_set_frames; `frames` and its exceptions are treated as in trace_record.
 addend_status* trace_set_frames(addend_trace* trace, PyObject* frames);
-// As addend_trace_show_code, with `show(level, lines)`; what it raises ends nothing, as with `log`.
+// Calls addend_trace_show_code, with `show(level, lines)`; its exceptions end nothing, as with `log`.
 addend_status* trace_show_code(addend_trace* trace, const char* options, PyObject* show);
 // `record(example, inputs)` gives the capsule of a program; see addend_record_fn. What it raises ends the call and is
 // raised there.

@@ -1,4 +1,4 @@
-// What a function gives through its out_ parameters: one object, or a list of several.
+// Collects what a function returns through its out_ parameters: one object, or a list of several.
 #ifndef ADDEND_BINDINGS_PYTHON_NATIVE_RESULTS_H_
 #define ADDEND_BINDINGS_PYTHON_NATIVE_RESULTS_H_
 

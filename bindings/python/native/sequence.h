@@ -28,7 +28,7 @@ bool VisitItems(PyObject* iterable, const char* expected, const Visit& visit) {
 // The integers of any iterable; false with an exception set where it holds something else.
 inline bool GetIntegers(PyObject* iterable, std::vector<int64_t>* out_numbers) {
   return VisitItems(iterable, "expected integers", [out_numbers](PyObject* item) {
-    // By way of __index__, so that integers of NumPy are welcome and 1.5 is not.
+    // PyNumber_Index goes by __index__, so that it takes integers of NumPy and refuses 1.5.
     PyObject* const number = PyNumber_Index(item);
     if (number != nullptr) out_numbers->push_back(PyLong_AsLongLong(number));
     Py_XDECREF(number);

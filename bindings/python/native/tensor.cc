@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kOlder[] = "dltensor";
 constexpr char kVersioned[] = "dltensor_versioned";
-// What a consumer renames a capsule to, so that the capsule no longer deletes what it held.
+// Names to which a consumer renames a capsule, so that the capsule no longer deletes what it held.
 constexpr char kUsedOlder[] = "used_dltensor";
 constexpr char kUsedVersioned[] = "used_dltensor_versioned";
 

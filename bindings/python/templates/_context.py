@@ -75,7 +75,7 @@ class Context(Handle):
         return "Context(closed)" if self.closed else "Context(%s)" % self.policy
 
 
-# What a `Context` is made of.
+# Names of the choices that make up a `Context`.
 CHOICES = tuple(inspect.signature(Context.__init__).parameters)[1:]
 
 
