@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-# By what they are about, in the order of the page. A law that one language alone can keep does not belong here.
+# Laws by subject, in the order of the page. A law that one language alone can keep does not belong here.
 LAWS = [
     ("Models", """
         components_sum_to_what_the_baseline_changes

@@ -1,6 +1,6 @@
-/* What the C interface looks like in C#. Every function becomes an internal static method; a status becomes an
- * exception, a handle a SafeHandle, which the runtime keeps alive around the call. Nothing of SWIG's own run-time
- * support is needed (see `options` in bindings/csharp/BUILD). */
+/* The C interface in C#: every function becomes an internal static method; a status becomes an exception, a handle a
+ * SafeHandle, which the runtime keeps alive around the call. Nothing of SWIG's own run-time support is needed (see
+ * `options` in bindings/csharp/BUILD). */
 %pragma(csharp) moduleclassmodifiers="internal static class"
 %pragma(csharp) imclassclassmodifiers="internal static class"
 
@@ -83,7 +83,7 @@ ADDEND_SAFE_HANDLE(addend_##noun, Name##Handle)
 %typemap(csin) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn "$csinput"
 %typemap(in) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn %{ $1 = reinterpret_cast<$1_ltype>($input); %}
 
-/* What a frames callback is given lives as long as it runs. */
+/* The frames that a frames callback is given live as long as it runs. */
 %typemap(ctype) addend_frames* "void *"
 %typemap(imtype) addend_frames* "global::System.IntPtr"
 %typemap(cstype) addend_frames* "global::System.IntPtr"

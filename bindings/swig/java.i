@@ -1,4 +1,4 @@
-/* What the C interface is in Java: statuses become exceptions, handles are longs, text is String, and memory is a direct
+/* The C interface in Java: statuses become exceptions, handles are longs, text is String, and memory is a direct
  * buffer. The generated classes are package-private; users see bindings/java/dev/addend. */
 
 %pragma(java) jniclassclassmodifiers="final class"
@@ -64,7 +64,7 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %enddef
 %include "c_api/handles.inc"
 
-/* What a frames callback is given lives as long as it runs. */
+/* The frames that a frames callback is given live as long as it runs. */
 %handle_in(addend_frames*)
 %out(double, jdoubleArray, double[], Double)
 %out(int32_t, jintArray, int[], Int)
