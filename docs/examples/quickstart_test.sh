@@ -25,7 +25,7 @@ done
 for file in model.pt model.pt2; do
   grep '^output\|^pixel' "$work/$file" >"$work/$file.numbers"
 done
-# What README says that all of them print.
+# README says that all of them print these lines.
 sed -n '/^output \[0, 8\]/,/^```/p' README.md | grep '^output\|^pixel' >"$work/readme.numbers"
 if ! cmp "$work/readme.numbers" "$work/model.pt2.numbers"; then
   echo "FAILED: README.md shows other lines" >&2

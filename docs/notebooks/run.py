@@ -43,7 +43,7 @@ def run(path):
 
 
 def compare(stored, found):
-    """What differs, one line each, with the number of the cell."""
+    """Lists the differences, one line each, with the number of the cell."""
     problems = []
     pairs = zip(_code(stored), _code(found))
     for number, (old, new) in enumerate(pairs, start=1):
@@ -105,7 +105,7 @@ def _differ(old, new):
 
 
 def _told(text):
-    """Of a page of Addend what it explains: the rest names versions and seconds."""
+    """The explanation that a page of Addend shows; the rest of the page names versions and seconds."""
     data = _DATA.search(html.unescape(text))
     if data is None:
         return text

@@ -33,7 +33,7 @@ class FromPythonTest(unittest.TestCase):
         with open(cls.file) as file:
             cls.saved = json.load(file)
         weights = os.path.join(cls.folder.name, "program", "weights.safetensors")
-        # What is edited below is edited on purpose: without metadata there are no checksums.
+        # Weights without metadata, hence without checksums, may be edited below.
         addend.write_tensors(weights, addend.read_tensors(weights))
 
     @classmethod

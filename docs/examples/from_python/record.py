@@ -35,7 +35,7 @@ class Classifier(torch.nn.Module):
 
 
 def sentence(ids, length):
-    """What a tokenizer gives: ids, and a mask that is 0 where the sentence is padded to a length."""
+    """Encodes ids as a tokenizer does: ids, and a mask that is 0 where the sentence is padded to a length."""
     padded = ids + [0] * (length - len(ids))
     mask = [1] * len(ids) + [0] * (length - len(ids))
     return {"input_ids": torch.tensor([padded]), "attention_mask": torch.tensor([mask])}

@@ -1,4 +1,4 @@
-"""What the training scripts share: seeds, file formats and a training loop."""
+"""Seeds, file formats and a training loop that the training scripts share."""
 
 import io
 import json

@@ -43,7 +43,7 @@ def _books(folder, testament):
 
 
 def _paragraphs(source):
-    # What stands before the first chapter is about the book.
+    # Text before the first chapter is about the book.
     source = source[source.index("<chapter ") :]
     for part in _PARAGRAPH.split(_LEFT_OUT.sub(" ", source)):
         text = " ".join(html.unescape(_TAG.sub("", part)).split())

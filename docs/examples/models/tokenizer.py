@@ -81,7 +81,7 @@ def learn_vocabulary(texts, size):
     for word in words:
         count(word, 1)
     while len(vocabulary) < size:
-        # By their texts too, so that equal counts have a fixed order.
+        # Ties of counts are broken by the texts, so that the order is fixed.
         one, two = max(pairs, key=lambda pair: (pairs[pair], pair))
         vocabulary.append(one + two)
         for word in holders.pop((one, two)):

@@ -64,7 +64,7 @@ scorer.Dispose();
 Console.WriteLine("stopped");
 return 0;
 
-/// <summary>What the command line says.</summary>
+/// <summary>The options of the command line.</summary>
 internal sealed class Options
 {
     private readonly Dictionary<string, int> _numbers = new()
@@ -146,7 +146,7 @@ internal sealed class Scorer : IDisposable
             throw new ArgumentException(
                 $"{baselinePath} has {baseline.Count} numbers, and there are {Columns.Count} columns");
         }
-        // What every request asks is made ready once; the model runs for it here, and for no caller.
+        // The plan of all requests is made once, by a run of the model here, for which no caller waits.
         using Tensor row = Tensor.From(baseline.ToArray<float>(), 1, baseline.Count);
         _plan = model.Plan(
             new Request(new Input(row) { Split = Split.Along(1), Baseline = baseline, Names = Columns })
@@ -223,7 +223,7 @@ internal sealed class Service(Scorer scorer, Options options, CancellationToken 
         }
         catch (Exception e) when (e is IOException or OperationCanceledException)
         {
-            // Of the connection, as a body that ends early is.
+            // Errors of the connection, such as a body that ends early.
             status = ClientClosed;
         }
         catch (Exception e)
@@ -365,7 +365,7 @@ internal sealed class Service(Scorer scorer, Options options, CancellationToken 
     private static string Quoted(string text) => $"\"{JsonEncodedText.Encode(text)}\"";
 }
 
-/// <summary>What is counted, as Prometheus reads it.</summary>
+/// <summary>The counters, in the format that Prometheus reads.</summary>
 internal sealed class Counts
 {
     private static readonly double[] Seconds =
@@ -424,7 +424,7 @@ internal sealed class Counts
     }
 }
 
-/// <summary>What is answered.</summary>
+/// <summary>The bodies of answers.</summary>
 internal static class Answers
 {
     internal static void Write(IBufferWriter<byte> body, Explanation explanation)

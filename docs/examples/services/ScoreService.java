@@ -88,7 +88,7 @@ public final class ScoreService {
     }
   }
 
-  /** What the command line says. */
+  /** The options of the command line. */
   private static final class Options {
     final Deque<Path> files = new ArrayDeque<>();
     int port = 8080;
@@ -142,7 +142,7 @@ public final class ScoreService {
     void close();
   }
 
-  /** What makes a scorer of three files. */
+  /** A function that makes a scorer of three files. */
   @FunctionalInterface
   interface Opener {
     Scorer open(Path model, Path baseline, Path sample);
@@ -172,7 +172,7 @@ public final class ScoreService {
           throw new IllegalArgumentException(
               baselinePath + " has " + baseline.numel() + " numbers, and there are " + columns.size() + " columns");
         }
-        // What every request asks is made ready once; the model runs for it here, and for no caller.
+        // The plan of all requests is made once, by a run of the model here, for which no caller waits.
         plan = model.plan(Request.of(Input.of(row).splitAlong(1).baseline(baseline).names(columns)).target(TARGET));
       }
     }
@@ -189,7 +189,7 @@ public final class ScoreService {
       }
     }
 
-    /** The same of a tensor [1, columns], for scorers that have one. */
+    /** Attributes a row that is a tensor [1, columns], for scorers that have one. */
     Attribution attribute(Tensor row, Cancellation cancellation) {
       return plan.attribute(Request.of(Input.of(row)).cancellation(cancellation));
     }
@@ -462,7 +462,7 @@ public final class ScoreService {
     }
   }
 
-  /** What is counted, as Prometheus reads it. */
+  /** The counters, in the format that Prometheus reads. */
   private static final class Metrics {
     private static final String[] LIMITS =
         {"0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "+Inf"};
@@ -524,7 +524,7 @@ public final class ScoreService {
     }
   }
 
-  /** What is answered. */
+  /** The bodies of answers. */
   private static final class Answers {
     static String of(Explanation explanation) {
       final StringBuilder json = new StringBuilder(2048);

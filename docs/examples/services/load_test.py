@@ -89,7 +89,7 @@ def body_of(kind, features, rng):
 
 
 def judge(answer, rows):
-    """What is wrong with a good answer; "" if nothing is."""
+    """Says what is wrong with a good answer; "" if nothing is."""
     contributions = answer["contributions"]
     if sorted(one["name"] for one in contributions) != sorted(rows.names):
         return "the contributions are not those of the columns"

@@ -87,11 +87,11 @@ class Connection:
 
 @unittest.skipIf(MISSING, "there is no %s: see ADDEND_IMPLEMENTATIONS" % MISSING)
 class ServiceTest:
-    """What holds for the service in each language."""
+    """Tests that hold for the service in each language."""
 
     @classmethod
     def setUpClass(cls):
-        # Where DJL copies its libraries to, the first time.
+        # The folder to which DJL copies its libraries, the first time.
         os.environ["DJL_CACHE_DIR"] = os.environ["TEST_TMPDIR"] + "/djl"
         cls.rows = load_test.Rows(TABLE + "heldout.safetensors")
         cls.service = start(cls.language)
@@ -173,7 +173,7 @@ class ServiceTest:
 
     def test_large_bodies_are_refused(self):
         with Connection(self.service.address) as connection:
-            # As large as allowed, and one more.
+            # Bodies of the largest size that is allowed, and of one byte more.
             limit = 16384
             self.assertEqual(connection.ask(self.body().ljust(limit))[0], 200)
         for length in (limit + 1, 300000):
@@ -281,7 +281,7 @@ class ServiceTest:
             stopper.start()
             time.sleep(0.5)
             self.assertIsNone(service.process.poll())
-            # What comes now is told so, or finds nobody.
+            # Requests that come now are answered 503, or not at all.
             try:
                 refused = idle.ask(body)
                 self.assertIn(refused and refused[0], (503, None))
@@ -306,7 +306,7 @@ class ServiceTest:
     def test_who_never_ends_is_not_waited_for(self):
         service = start(self.language, "--drain-seconds", "1", "--timeout-ms", "60000")
         with Connection(service.address) as stuck, Connection(service.address) as late:
-            # Nothing of a request that came too late is left to be ended.
+            # A request that came too late leaves nothing that has to be ended.
             self.assertEqual(late.ask(self.body(), headers="X-Timeout-Ms: 0\r\n")[0], 504)
             stuck.send("POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n{")
             time.sleep(0.3)

@@ -66,7 +66,7 @@ public final class DjlScoreService {
       try (Predictor<float[], Explained<Float>> predictor = served.newPredictor(translator)) {
         return predictor.predict(row).explanations().get(0);
       } catch (TranslateException e) {
-        // What Addend says, such as that the time is over, comes as the cause.
+        // Errors of Addend, such as that the time is over, come as the cause.
         throw e.getCause() instanceof RuntimeException ? (RuntimeException) e.getCause() : new IllegalStateException(e);
       }
     }

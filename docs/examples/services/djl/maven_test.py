@@ -86,7 +86,7 @@ class MavenTest(unittest.TestCase):
         self.assertEqual(self.answers("--offline"), first)
 
     def answers(self, *options):
-        """What the service says of each row."""
+        """The answers of the service, one for each row."""
         rows = load_test.Rows(TABLE + "/heldout.safetensors")
         files = ["-Dmodel=%s/model.pt" % TABLE, "-Dbaseline=%s/baseline.npy" % TABLE,
                  "-Dsample=%s/sample.safetensors" % TABLE]
