@@ -114,15 +114,13 @@ std::string OpsPage(const Results& results, const std::string& version) {
   out << "## PyTorch's operator database\n\n"
          "Every differentiable entry of `op_db` (PyTorch "
       << version
-      << ", float64), a few samples each in all spellings that PyTorch can trace:\ncompositions on every input and on "
-         "the first only; references zero, small, and as "
-         "large as the input. The laws: recovery,\nshape and dtype; the reference is the operator on the baseline; "
-         "linear operators part by part; no component is lost where\nthe derivative along it is not zero; components "
-         "may be merged before or after and taken in any order; apply and transpose\nare adjoint; as many operators "
-         "are called for 64 components as for 2; what a quadrature leaves over does not grow when its nodes are "
-         "doubled.\nWhere PyTorch gives the same wherever the inputs go, the error that no component reaches the "
-         "result "
-         "is right.\n\n"
+      << ", float64) runs, a few samples each in all spellings that PyTorch can\ntrace. Compositions are on every "
+         "input and on the first only; references are zero, small, and as large as the input. The\nlaws: Recovery, "
+         "shape and dtype are right. The reference is the operator on the baseline. Linear operators act part by "
+         "part.\nNo component is lost where the derivative along it is not zero. Components may be merged before or "
+         "after and taken in any\norder. Apply and transpose are adjoint. As many operators are called for 64 "
+         "components as for 2. What a quadrature leaves\nover does not grow when its nodes are doubled.\nWhere PyTorch "
+         "gives the same wherever the inputs go, the error that no component reaches the result is right.\n\n"
       << pass << " of " << results.size() << " entries pass under `faithful` and `fast`, " << stand_ins
       << " of them with a stand-in reference in some runs (the operator is not finite on\nthat reference, or fails). "
       << paths << " entries (" << (100 * paths + results.size() / 2) / results.size()
