@@ -1,6 +1,6 @@
 """Writes the figures that pages quote, from the results.
 
-summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json README POLICIES TOP_README NEW_README NEW_POLICIES NEW_TOP_README
+summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json README POLICIES NEW_README NEW_POLICIES
 """
 
 import json
@@ -73,10 +73,10 @@ def evidence(models, causes):
     others = ("integrated gradients", "sampled Shapley", "occlusion")
     recurrent = [task for task in causes["tasks"] if task["name"].endswith(("LSTM", "GRU"))]
     items = [
-        "Where the true causes are known, in small Transformers that learn %s and %s, the highest contributions of "
-        "`faithful` are those of the causes in %s of the samples (%.0f %% on the worst of %d pairs of task and network); "
-        "those of integrated gradients in %s, of sampled Shapley values in %s, of occlusion in %s. %s of the "
-        "magnitudes fall on tokens that cannot matter; with the others it is %s, %s and %s."
+        "The true causes are known in small Transformers that learn %s and %s. The highest contributions of `faithful` are "
+        "those of the causes in %s of the samples (%.0f %% on the worst of %d pairs of task and network). With "
+        "integrated gradients it is %s, with sampled Shapley values %s, with occlusion %s. Of the magnitudes of "
+        "`faithful` %s fall on tokens that cannot matter; with the others it is %s, %s and %s."
         % (
             ", ".join(kinds[:-1]), kinds[-1], average("Addend faithful", "cause_first"),
             min(shares("Addend faithful", "cause_first")), len(with_attention),
@@ -85,14 +85,14 @@ def evidence(models, causes):
             *(average(method, "on_what_cannot_matter") for method in others),
         )
         + " In an LSTM and a GRU `faithful` names the cause in %s of the samples, and in %s with gates [content first]"
-        "(docs/policies.md#content_first)."
+        "(../../docs/policies.md#content_first)."
         % tuple(
             " and ".join(percent(mean(task, method, "cause_first")) + " %" for task in recurrent)
             for method in ("Addend faithful", "Addend faithful, gates too")
         ),
-        "Where parts are removed from samples of real models, in the order of their contributions, the rankings of `faithful` "
-        "are worth %.3f to %.3f, those of integrated gradients %.3f to %.3f, and random ones %.3f to %.3f (1: the whole "
-        "difference to the baseline, at once)."
+        "Parts are removed from samples of real models, in the order of their contributions. The rankings of `faithful` are "
+        "worth %.3f to %.3f, those of integrated gradients %.3f to %.3f, and random ones %.3f to %.3f (1: the whole difference "
+        "to the baseline, at once)."
         % tuple(
             limit([subject["methods"][method]["faithfulness"] for subject in natural_subjects(models)])
             for method in ("Addend faithful", "integrated gradients", "random") for limit in (min, max)
@@ -139,12 +139,12 @@ def rewrite(path, new_path, bodies):
     pathlib.Path(new_path).write_text(text, encoding="utf-8")
 
 
-def main(models, causes, pieces, readme, policies, top, new_readme, new_policies, new_top):
+def main(models, causes, pieces, readme, policies, new_readme, new_policies):
     models, causes, pieces = (json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in (models, causes, pieces))
     bodies = {name: block(known(causes, name)) for name in ("cause_first", "needed_first", "on_what_cannot_matter")}
-    rewrite(readme, new_readme, {"faithfulness": block(removing(models)), **bodies})
+    bodies |= {"faithfulness": block(removing(models)), "evidence": evidence(models, causes)}
+    rewrite(readme, new_readme, bodies)
     rewrite(policies, new_policies, {"segments": block(segments(pieces))})
-    rewrite(top, new_top, {"evidence": evidence(models, causes)})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/bin/sh
 # quickstart_test.sh PROGRAM...: each prints the same numbers, of the TorchScript file and of the exported program, and those
-# of README.md. That they are right is c_api/model_test's to say.
+# of docs/first_program.md. That they are right is c_api/model_test's to say.
 set -eu
 models=docs/examples/models/digits
 work=$(mktemp -d)
@@ -25,10 +25,10 @@ done
 for file in model.pt model.pt2; do
   grep '^output\|^pixel' "$work/$file" >"$work/$file.numbers"
 done
-# README says that all of them print these lines.
-sed -n '/^output \[0, 8\]/,/^```/p' README.md | grep '^output\|^pixel' >"$work/readme.numbers"
-if ! cmp "$work/readme.numbers" "$work/model.pt2.numbers"; then
-  echo "FAILED: README.md shows other lines" >&2
+# The page says that all of them print these lines.
+sed -n '/^output \[0, 8\]/,/^```/p' docs/first_program.md | grep '^output\|^pixel' >"$work/page.numbers"
+if ! cmp "$work/page.numbers" "$work/model.pt2.numbers"; then
+  echo "FAILED: docs/first_program.md shows other lines" >&2
   exit 1
 fi
 if ! [ -s "$work/model.pt.numbers" ] || ! cmp "$work/model.pt.numbers" "$work/model.pt2.numbers"; then

@@ -5,7 +5,7 @@ import os
 
 # The pages of the menu: (title, pages); what is not there is linked from other pages.
 MENU = [
-    ("Begin", ["index.html", "docs/concepts.html", "gallery.html", "docs/results.html"]),
+    ("Begin", ["index.html", "docs/first_program.html", "docs/concepts.html", "gallery.html", "docs/results.html"]),
     ("Languages", ["docs/python.html", "docs/java.html", "docs/csharp.html", "docs/c_api.html", "docs/from_python.html",
                    "docs/from_export.html", "docs/transformers.html"]),
     ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",

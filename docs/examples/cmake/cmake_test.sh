@@ -1,6 +1,6 @@
 #!/bin/sh
 # cmake_test.sh SDK LIBRARIES: the project is configured with the packaged archive and the CMake files of the LibTorch whose
-# libraries lie in that folder, builds, and explains what torch::jit computes: the numbers of README.md.
+# libraries lie in that folder, builds, and explains what torch::jit computes: the numbers of docs/first_program.md.
 set -eu
 sdk=$PWD/$1 libraries=$2
 here=$PWD/docs/examples
@@ -55,7 +55,7 @@ models=$here/models/digits
 build/explain "$models/model.pt" "$models/sample.safetensors" >printed.txt || { cat printed.txt >&2; fail "the program failed"; }
 cat printed.txt
 grep '^output\|^pixel' printed.txt >numbers.txt
-sed -n '/^output \[0, 8\]/,/^```/p' "$here/../../README.md" | grep '^output\|^pixel' | cmp - numbers.txt ||
-  fail "the numbers are not those of README.md"
+sed -n '/^output \[0, 8\]/,/^```/p' "$here/../first_program.md" | grep '^output\|^pixel' | cmp - numbers.txt ||
+  fail "the numbers are not those of docs/first_program.md"
 grep -q '^LibTorch .*recovery error of all 10 outputs: ' printed.txt || fail "the program does not compare"
 if build/explain /nowhere "$models/sample.safetensors" >none.txt 2>&1; then fail "the program does not fail without a model"; fi
