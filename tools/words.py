@@ -47,7 +47,8 @@ def openings(path, lines):
         inside = bool(found)
 
 
-CODE = re.compile(r"`[^`]*`")
+# Code, and a list of nothing else, is one word.
+CODE = re.compile(r"`[^`]*`(?:, `[^`]*`)*")
 LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])?")
 TAG = re.compile(r"<[^>]*>")
 END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+")

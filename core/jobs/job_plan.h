@@ -59,7 +59,7 @@ struct JobPlan {
 
   Json addend;    // {"version"}
   Json libtorch;  // as LibTorchJson() gives it
-  // Where workers compute: "cpu", "cuda".
+  // The device on which workers compute: "cpu", "cuda".
   std::string device() const { return libtorch.at("device").get<std::string>(); }
 
   int64_t shards() const { return static_cast<int64_t>(digests.size()); }

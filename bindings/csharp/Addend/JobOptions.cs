@@ -42,7 +42,7 @@ public sealed class JobOptions
     /// are.</summary>
     public string? DType { get; init; }
 
-    /// <summary>Where workers compute: cpu, or cuda, the GPU that each worker is given.</summary>
+    /// <summary>The device on which workers compute: cpu, or cuda, the GPU that each worker is given.</summary>
     public string Device { get; init; } = "cpu";
 
     /// <summary>How many rows are attributed together, on which bits depend.</summary>
