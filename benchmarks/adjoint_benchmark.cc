@@ -23,8 +23,8 @@
 #include "benchmarks/encoder_model.h"
 #include "benchmarks/spent.h"
 #include "core/explain/attribute.h"
-#include "core/linearize/reference_cache.h"
 #include "core/model/nn_module.h"
+#include "core/run/reference_cache.h"
 
 namespace {
 

@@ -20,8 +20,8 @@
 #include "benchmarks/spent.h"
 #include "core/explain/attribute.h"
 #include "core/explain/plan.h"
-#include "core/linearize/reference_cache.h"
 #include "core/model/model.h"
+#include "core/run/reference_cache.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 #include "benchmarks/one_by_one.h"
 #include "core/explain/attribute.h"
-#include "core/exported/load_model.h"
+#include "core/load/load_model.h"
 #include "core/model/model.h"
 #include "core/program/tensor_io.h"
 #include "core/rules/registry.h"

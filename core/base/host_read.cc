@@ -89,6 +89,11 @@ bool ReadEqual(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && (a.numel() == 0 || ReadFlag(a.eq(b).all()));
 }
 
+bool ReadSameNumbers(const at::Tensor& a, const at::Tensor& b) {
+  if (ReadEqual(a, b)) return true;
+  return ReadFlag(a.eq(b).logical_or_(a.ne(a).logical_and_(b.ne(b))).all());
+}
+
 at::Tensor AtHand(const at::Tensor& tensor) {
   constexpr int64_t kFew = int64_t{1} << 20;
   return tensor.device().is_cpu() || tensor.numel() > kFew ? tensor : tensor.detach().to(at::kCPU);

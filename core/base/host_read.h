@@ -34,6 +34,8 @@ inline int64_t ReadInteger(const at::Tensor& integer) { return static_cast<int64
 std::vector<double> ReadAll(const std::vector<at::Tensor>& numbers);
 // a.equal(b).
 bool ReadEqual(const at::Tensor& a, const at::Tensor& b);
+// a.equal(b), for which NaN is equal to itself.
+bool ReadSameNumbers(const at::Tensor& a, const at::Tensor& b);
 
 // A tensor of few numbers on the CPU, where reading them costs nothing more; others stay where they are.
 at::Tensor AtHand(const at::Tensor& tensor);

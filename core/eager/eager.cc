@@ -16,9 +16,9 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
-#include "core/linearize/trace.h"
 #include "core/model/run_model.h"
 #include "core/program/written_aside.h"
+#include "core/run/trace.h"
 
 namespace addend {
 namespace {

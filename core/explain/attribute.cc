@@ -24,11 +24,11 @@
 #include "core/explain/verify.h"
 #include "core/linearize/label_sums.h"
 #include "core/linearize/many_targets.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/stretches.h"
-#include "core/linearize/view.h"
 #include "core/program/traced_calls.h"
+#include "core/program/view.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

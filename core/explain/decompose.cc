@@ -21,9 +21,9 @@
 #include "core/explain/verify.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/segments.h"
-#include "core/linearize/view.h"
 #include "core/model/run_model.h"
 #include "core/program/traced_calls.h"
+#include "core/program/view.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/notes.h"
-#include "core/linearize/reference_cache.h"
+#include "core/run/reference_cache.h"
 
 namespace addend {
 namespace {

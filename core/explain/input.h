@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/composition/composition.h"
-#include "core/linearize/inside_place.h"
+#include "core/run/inside_place.h"
 
 namespace addend {
 

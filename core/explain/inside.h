@@ -13,8 +13,8 @@
 #include "core/explain/recorded_model.h"
 #include "core/explain/run_options.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/trace.h"
 #include "core/model/model.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

@@ -12,8 +12,8 @@
 
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
-#include "core/linearize/reference_cache.h"
 #include "core/linearize/small_models.h"
+#include "core/run/reference_cache.h"
 
 namespace addend {
 namespace {

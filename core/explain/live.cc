@@ -18,9 +18,9 @@
 #include "core/explain/verify.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
-#include "core/linearize/trace.h"
 #include "core/program/live_memory.h"
 #include "core/program/storage_table.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

@@ -15,9 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/intercept/own_operators.h"
-#include "core/linearize/view.h"
 #include "core/program/differentiation.h"
 #include "core/program/traced_calls.h"
+#include "core/program/view.h"
 #include "core/rules/kinds.h"
 #include "third_party/torch/version.h"
 

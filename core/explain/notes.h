@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
-#include "core/linearize/trace.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

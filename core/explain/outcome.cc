@@ -25,10 +25,10 @@
 #include "core/linearize/in_double.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/recovery_check.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/rows.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/linearize/row_sums.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

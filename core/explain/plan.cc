@@ -18,12 +18,12 @@
 #include "core/explain/same_run.h"
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
-#include "core/linearize/repeated_run.h"
 #include "core/linearize/segments.h"
 #include "core/model/run_model.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/rules/rows.h"
+#include "core/run/repeated_run.h"
 
 namespace addend {
 namespace {

@@ -3,7 +3,7 @@
 //
 // Note [Plans]
 // A plan gives what Attribute() gives, bit for bit, or refuses. The recorded run is repeated on each input (Note
-// [Repeated runs] in core/linearize/repeated_run.h); references, rules, policies and marks of all calls are those of
+// [Repeated runs] in core/run/repeated_run.h); references, rules, policies and marks of all calls are those of
 // the first run. Everything behind it is the code that attributes any run. Whether the record tells all that the model
 // does is asked when the plan is made: the plain model runs on the baseline and on a point near the plan's own input,
 // and a repetition has to give the same there, to rounding. This finds what bypasses LibTorch's dispatcher: numbers

@@ -18,7 +18,7 @@
 #include "core/base/tensor_text.h"
 #include "core/explain/notes.h"
 #include "core/intercept/own_operators.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {

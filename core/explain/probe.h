@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/linearize/linearization.h"
-#include "core/linearize/trace.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

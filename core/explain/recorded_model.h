@@ -21,8 +21,8 @@
 #include "core/intercept/script_frames.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/trace.h"
 #include "core/model/model.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

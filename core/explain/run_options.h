@@ -19,7 +19,7 @@ struct RunOptions {
   Policy policy;
   // Keeps what the model gives on the baseline from one run to the next, so that a baseline which stays the same costs
   // no run of its own; null: nothing is kept. One for each model; see Note [Kept references] in
-  // core/linearize/reference_cache.h for what is noticed when it changes.
+  // core/run/reference_cache.h for what is noticed when it changes.
   std::shared_ptr<ReferenceCache> references;
   // Runs the plain model once more, on the baseline, and compares what it gives with the reference; see
   // Report::reference_error. Not where a split starts inside the model.
@@ -27,7 +27,7 @@ struct RunOptions {
   // The memory limit in bytes, beside the model; 0: none. Of a decomposition: for the parts of outputs and probes and
   // all rows on their way there, beside the recorded run. Of an attribution: for the recorded run and its coefficients,
   // about; what does not fit is computed again, with the same bits, and references are not kept for the next run. See
-  // Note [Stretches] in core/linearize/checkpoints.h. It has to be possible: policies that need the whole run are
+  // Note [Stretches] in core/run/checkpoints.h. It has to be possible: policies that need the whole run are
   // refused.
   int64_t memory_bytes = 0;
   // The results of the model that count, such as "output.1": those that are decomposed, or the first of which is

@@ -8,12 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/tracing_scope.h"
-#include "core/linearize/compute_dtype.h"
-#include "core/linearize/row_sums.h"
 #include "core/model/run_model.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"
 #include "core/recording/check_trace.h"
+#include "core/run/compute_dtype.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

@@ -20,12 +20,12 @@
 #include "core/base/host_read.h"
 #include "core/explain/output_scales.h"
 #include "core/explain/report.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 #include "core/program/geometry.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/rows.h"
 #include "core/rules/softmax_path.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {
@@ -532,9 +532,8 @@ double Cancelling(const Contributions& contributions) {
 
 double RoundingAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
                          std::optional<double> tolerance) {
-  const auto terms = static_cast<double>(std::max<size_t>(contributions.contributions.size(), 1)) *
-                     static_cast<double>(std::max<int64_t>(operators, 1));
-  const double relative = tolerance.value_or(8 * EpsilonOf(dtype) * std::sqrt(terms));
+  const auto components = static_cast<int64_t>(contributions.contributions.size());
+  const double relative = tolerance.value_or(RecoveryTolerance(EpsilonOf(dtype), components, operators));
   return relative * (contributions.mass + std::abs(contributions.value) + contributions.terms);
 }
 

@@ -22,12 +22,12 @@
 #include "core/linearize/label_sums.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/rounding.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/target_products.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/kinds.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

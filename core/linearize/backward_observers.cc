@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/host_read.h"
-#include "core/linearize/row_sums.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/linearize/part.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/sum_check.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {

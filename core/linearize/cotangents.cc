@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/linearize/row_table.h"
-#include "core/linearize/trace.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/linearize/payments.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/joint.h"
 
 namespace addend {

@@ -17,7 +17,7 @@
 #include "core/linearize/segments.h"
 #include "core/linearize/small_models.h"
 #include "core/linearize/traced_testing.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/kinds.h"
 #include "core/rules/registry.h"
 

@@ -15,8 +15,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
-#include "core/linearize/rerun.h"
-#include "core/linearize/view.h"
+#include "core/program/invoke.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {
@@ -71,7 +71,7 @@ class RunInDouble {
     Call wide = call;
     wide.op = call.op.ComputedIn(at::kDouble);
     wide.op.AskForItsDtype(&wide.arguments);
-    Write(call, Rerun(wide, wide.arguments, operands));
+    Write(call, Invoke(wide, wide.arguments, operands));
   }
 
   void Write(const Call& call, const std::vector<at::Tensor>& results) {

@@ -18,12 +18,12 @@
 #include "core/linearize/make_node.h"
 #include "core/linearize/marks.h"
 #include "core/linearize/references.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/stretches.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/fused.h"
 #include "core/rules/fused_attention.h"
 #include "core/rules/kinds.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {
@@ -75,7 +75,7 @@ EarlyNodes ReplaceBrokenReferences(References& references, const Choices& choice
   }
   for (size_t c = 0; c < calls.size(); ++c) {
     const Call& call = calls[c];
-    references.Follow(call, choices.rules[c]);
+    references.Evaluate(call, choices.rules[c]);
     const TracedRun& trace = *references.trace();
     Early early = trace.HostWaits() && &trace == as_recorded ? std::move(ahead[c]) : LookAt(trace, c, choices, live[c]);
     if (early.error) std::rethrow_exception(early.error);
@@ -130,7 +130,7 @@ EarlyNodes AnchorAtResiduals(References& references, const Choices& choices, con
   for (size_t c = 0; c < calls.size(); ++c) {
     const Call& call = calls[c];
     if (!live[c] || call.is_view || !call.Traced() || !CarriesAny(call.outputs)) continue;
-    references.Follow(call, choices.rules[c]);
+    references.Evaluate(call, choices.rules[c]);
     std::vector<at::Tensor> stand_ins;
     Node node = MakeNode(*references.trace(), static_cast<int64_t>(c), choices, &stand_ins);
     TakeTerms(node);

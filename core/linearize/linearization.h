@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/policy.h"
-#include "core/linearize/trace.h"
 #include "core/rules/registry.h"
 #include "core/rules/rule.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

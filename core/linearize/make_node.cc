@@ -14,12 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/host_read.h"
-#include "core/linearize/rerun.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/swamped.h"
-#include "core/linearize/view.h"
+#include "core/program/invoke.h"
+#include "core/program/view.h"
 #include "core/rules/kinds.h"
 #include "core/rules/path.h"
+#include "core/run/role.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {
@@ -66,7 +67,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   }
   for (const Operand& output : call.outputs) described.outputs.push_back(EndsOf(trace, output));
   described.run = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
-    return Rerun(call, arguments, operands);
+    return Invoke(call, arguments, operands);
   };
   return described;
 }
@@ -388,11 +389,6 @@ void TakeTerms(Node& node) {
   node.unread_terms = at::Tensor();
   if (!unread.defined()) return;
   ReadLater(unread, [&node](double terms) { node.inner_terms = std::isfinite(terms) ? terms : 0; });
-}
-
-ValuesRead ValuesReadBy(const Rule* rule, const Call& call) {
-  if (rule == nullptr) return {};
-  return rule->Reads(static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows)));
 }
 
 ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices) {

@@ -10,9 +10,9 @@
 
 #include "core/linearize/linearization.h"
 #include "core/linearize/marks.h"
-#include "core/linearize/traced_run.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/rule.h"
+#include "core/run/traced_run.h"
 
 namespace addend {
 
@@ -50,11 +50,9 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
 // stays where it is until then.
 void TakeTerms(Node& node);
 
-// The values that the node of a call is made of, as far as the rule tells; all of them without a rule.
-ValuesRead ValuesReadBy(const Rule* rule, const Call& call);
-// Returns the same for a call of a trace, but all values where rows begin, where numbers were adopted, and where
-// references or dropped operands are not known to be finite. Values that are not read may be missing from the trace
-// when the node is made.
+// The values that the node of a call is made of, as far as its rule tells, but all values where rows begin, where
+// numbers were adopted, and where references or dropped operands are not known to be finite. Values that are not read
+// may be missing from the trace when the node is made.
 ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices);
 
 // Whether the node of a call is made before later references are used, which may depend on it: where a function is not

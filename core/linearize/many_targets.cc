@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/linearize/linearization.h"
-#include "core/linearize/rerun.h"
+#include "core/run/role.h"
 
 namespace addend {
 namespace {

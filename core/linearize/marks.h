@@ -8,9 +8,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/policy.h"
-#include "core/linearize/traced_run.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/rule.h"
+#include "core/run/traced_run.h"
 
 namespace addend {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/linearize/trace.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

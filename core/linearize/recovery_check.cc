@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/host_read.h"
-#include "core/linearize/row_sums.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/linearize/rerun.h"
-#include "core/linearize/view.h"
+#include "core/program/invoke.h"
 #include "core/program/operator_traits.h"
+#include "core/program/view.h"
+#include "core/run/role.h"
 
 namespace addend {
 
@@ -59,7 +60,7 @@ void References::Replace(const Call& call, size_t output, const at::Tensor& refe
   Write(call.outputs[output], BeforeWrite(call, call.outputs[output]), reference);
 }
 
-void References::Follow(const Call& call, const Rule* rule) {
+void References::Evaluate(const Call& call, const Rule* rule) {
   if (call.is_view || !call.Traced()) return;
   bool affected = false;
   for (const Operand& operand : call.operands) {
@@ -72,14 +73,14 @@ void References::Follow(const Call& call, const Rule* rule) {
     operands.push_back(trace_->OnBaseline(operand));
   }
   std::vector<at::Tensor> results;
-  if (rule != nullptr && rule->again != nullptr) {
-    results = rule->again(ArgumentsOf(call, call.arguments), operands[0],
-                          [&](size_t k) { return trace_->Value(call.outputs[k]); });
+  if (rule != nullptr && rule->evaluate != nullptr) {
+    results = rule->evaluate(ArgumentsOf(call, call.arguments), operands[0],
+                             [&](size_t k) { return trace_->Value(call.outputs[k]); });
   } else if (OperatorTraits(call.op.schema()).Draws(call.arguments)) {
     throw Error(absl::StatusCode::kUnimplemented, "a random operator would have to run again on another reference",
                 call.position);
   } else {
-    results = Rerun(call, operands);
+    results = Invoke(call, operands);
   }
   for (size_t k = 0; k < call.outputs.size() && k < results.size(); ++k) {
     const Operand& target = call.outputs[k];

@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "core/linearize/traced_run.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/rule.h"
+#include "core/run/traced_run.h"
 
 namespace addend {
 
@@ -40,7 +40,7 @@ class References {
   void Replace(const Call& call, size_t output, const at::Tensor& reference);
   // Runs the call on the references of its operands if one of them was changed. `rule`: of the call, or null. Throws
   // Unimplemented if the call draws random numbers that cannot be drawn again.
-  void Follow(const Call& call, const Rule* rule);
+  void Evaluate(const Call& call, const Rule* rule);
 
  private:
   void Write(const Operand& target, const at::Tensor& before, const at::Tensor& now);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/linearize/settle.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/linearize/trace.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

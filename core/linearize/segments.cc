@@ -13,8 +13,8 @@
 #include "core/base/clock.h"
 #include "core/linearize/many_targets.h"
 #include "core/linearize/references.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/stretches.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {
@@ -42,8 +42,8 @@ at::Tensor Between(const at::Tensor& reference, const at::Tensor& value, double 
 }
 
 // The recorded operators on the point that lies at `share` of the line. `rules`: by call.
-Point RunBetween(const std::shared_ptr<const TracedRun>& recorded, const std::vector<const Rule*>& rules,
-                 double share) {
+Point EvaluateBetween(const std::shared_ptr<const TracedRun>& recorded, const std::vector<const Rule*>& rules,
+                      double share) {
   const TracedRun& trace = *recorded;
   References references(recorded);
   for (const Start& start : trace.starts) {
@@ -54,7 +54,7 @@ Point RunBetween(const std::shared_ptr<const TracedRun>& recorded, const std::ve
     if (trace.StartsRows(call)) {
       references.Replace(call, 0, Between(trace.Reference(call.outputs[0]), trace.Value(call.outputs[0]), share));
     } else {
-      references.Follow(call, rules[c]);
+      references.Evaluate(call, rules[c]);
     }
   }
   return PointOf(*references.trace(), /*at_value=*/false);
@@ -164,7 +164,7 @@ void ForEachPiece(const std::shared_ptr<const TracedRun>& trace, const Registry&
   const std::vector<const Rule*> rules = RulesOfCalls(*trace, registry);
   Point from = PointOf(*trace, /*at_value=*/false);
   for (int64_t k = 0; k < pieces; ++k) {
-    Point to = k + 1 < pieces ? RunBetween(trace, rules, static_cast<double>(k + 1) * share)
+    Point to = k + 1 < pieces ? EvaluateBetween(trace, rules, static_cast<double>(k + 1) * share)
                               : PointOf(*trace, /*at_value=*/true);
     run(Piece(*trace, from, to, share), k);
     from = std::move(to);

@@ -17,8 +17,8 @@
 #include "core/base/host_read.h"
 #include "core/base/in_parallel.h"
 #include "core/base/views.h"
-#include "core/linearize/row_sums.h"
 #include "core/rules/kernels.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {
@@ -322,10 +322,14 @@ double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double e
 }
 
 double RecoveryTolerance(bool single, int64_t components, int64_t depth) {
-  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  return RecoveryTolerance(single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon(),
+                           components, depth);
+}
+
+double RecoveryTolerance(double epsilon, int64_t components, int64_t depth) {
   const double terms =
       static_cast<double>(std::max<int64_t>(components, 1)) * static_cast<double>(std::max<int64_t>(depth, 1));
-  return 8 * eps * std::sqrt(terms);
+  return 8 * epsilon * std::sqrt(terms);
 }
 
 RecoveryLimits RecoveryLimitsOf(bool single, std::optional<double> tolerance) {

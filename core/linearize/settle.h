@@ -58,6 +58,8 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 // The tolerance of recovery for rounding alone, relative to the magnitudes of the terms: `depth` operators in a row,
 // each of which rounds `components` terms, in single or double precision.
 double RecoveryTolerance(bool single, int64_t components, int64_t depth);
+// RecoveryTolerance() for any precision, of which `epsilon` is the distance from 1 to the next number.
+double RecoveryTolerance(double epsilon, int64_t components, int64_t depth);
 
 // How far the recovery of what is asked for may be from its value, whatever its parts are, relative to the value's own
 // scale. Beyond `told` (1e-3 in single precision, 1e-9 in double) it is said, beyond `failed` (ten times that) it is a

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/linearize/run_again.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 #include "core/rules/rows.h"
+#include "core/run/evaluate.h"
 
 namespace addend {
 namespace {
@@ -21,7 +21,7 @@ std::vector<Operand> MakeAgain(TracedRun& trace, const std::vector<Operand>& ope
     for (const Operand& output : call.outputs) {
       if (trace.Misses(output)) made.push_back(output);
     }
-    RunAgain(trace, call);
+    Evaluate(trace, call);
   }
   return made;
 }
@@ -149,7 +149,7 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
     const Call& call = trace_->program.calls[c];
     const bool runs = plan.runs[c - range.first];
     if (!live_[c] && !runs) continue;
-    if (runs) RunAgain(*trace_, call);
+    if (runs) Evaluate(*trace_, call);
     Made& made = all[c - range.first];
     if (live_[c]) made = MakeWithValues(c);
     if (hold) continue;
@@ -241,7 +241,7 @@ void RestoreAll(TracedRun& trace) {
   for (const Call& call : trace.program.calls) {
     const bool missing = std::any_of(call.outputs.begin(), call.outputs.end(),
                                      [&](const Operand& output) { return trace.Misses(output); });
-    if (missing && !call.is_view && call.Traced()) RunAgain(trace, call);
+    if (missing && !call.is_view && call.Traced()) Evaluate(trace, call);
   }
   trace.stretches.clear();
 }

@@ -25,10 +25,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/base/policy.h"
-#include "core/linearize/freed_memory.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/make_node.h"
-#include "core/linearize/traced_run.h"
+#include "core/run/freed_memory.h"
+#include "core/run/traced_run.h"
 
 namespace addend {
 

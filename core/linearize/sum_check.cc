@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "core/base/host_read.h"
-#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/base/host_read.h"
-#include "core/linearize/row_sums.h"
 #include "core/rules/kinds.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 namespace {

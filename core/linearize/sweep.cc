@@ -14,7 +14,7 @@
 #include "core/linearize/rounding.h"
 #include "core/linearize/row_table.h"
 #include "core/linearize/settle.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
 
 namespace addend {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/linearize/row_sums.h"
-#include "core/linearize/view.h"
+#include "core/program/view.h"
+#include "core/run/row_sums.h"
 
 namespace addend {
 

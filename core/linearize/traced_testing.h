@@ -10,8 +10,8 @@
 
 #include "core/base/policy.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/trace.h"
 #include "core/rules/registry.h"
+#include "core/run/trace.h"
 
 namespace addend {
 

@@ -64,6 +64,14 @@ void ForEachTensor(const c10::IValue& value, const std::function<void(const at::
   }
 }
 
+std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values) {
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& value : values) {
+    ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  }
+  return tensors;
+}
+
 void ForEachArgument(const Operator& op, const Stack& stack, const std::function<void(const at::Tensor&)>& visit) {
   for (size_t a = stack.size() - op.schema().arguments().size(); a < stack.size(); ++a) ForEachTensor(stack[a], visit);
 }

@@ -115,6 +115,8 @@ std::vector<c10::IValue> ResultsOf(const Operator& op, const Stack& stack);
 
 // Calls `visit` for every tensor in a value: a tensor, or a list, tuple or dictionary of values.
 void ForEachTensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& visit);
+// The tensors of a call's arguments or results, lists flattened, in their order.
+std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values);
 // Calls `visit` for every tensor in the arguments of an operator, which are the last values on the stack.
 void ForEachArgument(const Operator& op, const Stack& stack, const std::function<void(const at::Tensor&)>& visit);
 

@@ -340,13 +340,11 @@ class Replay::Execution {
     const RecordedCall& call = program_.calls[index];
     const OperatorTraits& traits = *replay_.traits_[index];
     if (options_.out_of_place && !call.written.empty() && !traits.geometry_only) LeaveBehind(call);
-    Stack stack;
-    stack.reserve(call.arguments.size());
     changed_.clear();
-    size_t next = 0;
-    for (size_t a = 0; a < call.arguments.size(); ++a) {
-      stack.push_back(Argument(call, traits, index, static_cast<int16_t>(a), next));
-    }
+    std::vector<at::Tensor> operands;
+    operands.reserve(call.uses.size());
+    for (const TensorUse& use : call.uses) operands.push_back(Operand(call, traits, index, use));
+    Stack stack = replay_.recipes_[index].Make(call.arguments, operands);
     while (relation_ < program_.sizes.size() && program_.sizes[relation_].call == index) {
       Apply(program_.sizes[relation_++], stack);
     }
@@ -426,35 +424,6 @@ class Replay::Execution {
     const std::string& name = program_.values[program_.storages[lent->second].value].name;
     Stop(call,
          absl::StrCat("for inputs of these sizes it would write ", name, ", of which it wrote a copy when recorded"));
-  }
-
-  // `next`: the next use that has not become an argument.
-  c10::IValue Argument(const RecordedCall& call, const OperatorTraits& traits, int index, int16_t a, size_t& next) {
-    const auto more = [&] { return next < call.uses.size() && call.uses[next].argument == a; };
-    const c10::IValue& recorded = call.arguments[a];
-    if (traits.arguments[a] == ArgumentKind::kPlain) return recorded;
-    if (traits.arguments[a] == ArgumentKind::kTensor) {
-      return more() ? c10::IValue(Operand(call, traits, index, call.uses[next++])) : recorded;
-    }
-    if (!more() && recorded.isNone()) return recorded;
-    if (!replay_.optional_elements_[index]) {
-      c10::List<at::Tensor> list;
-      while (more()) list.push_back(Operand(call, traits, index, call.uses[next++]));
-      return list;
-    }
-    c10::List<c10::optional<at::Tensor>> list;
-    if (recorded.isIntList()) {
-      for (const int64_t present : recorded.toIntVector()) {
-        if (present != 0 && more()) {
-          list.push_back(Operand(call, traits, index, call.uses[next++]));
-        } else {
-          list.push_back(c10::nullopt);
-        }
-      }
-    } else {
-      while (more()) list.push_back(Operand(call, traits, index, call.uses[next++]));
-    }
-    return list;
   }
 
   int64_t NumberOf(const SizeRelation& relation) const {
@@ -573,13 +542,9 @@ Replay::Replay(std::shared_ptr<const RecordedProgram> program)
     std::shared_ptr<const OperatorTraits>& known = traits[&call.op.schema()];
     if (known == nullptr) known = std::make_shared<OperatorTraits>(call.op.schema());
     traits_.push_back(known);
-    bool optional = false;
-    for (size_t a = 0; a < call.arguments.size(); ++a) {
-      const c10::TypePtr& type = call.op.schema().arguments()[a].type();
-      if (known->arguments[a] != ArgumentKind::kTensorList || type->kind() != c10::TypeKind::ListType) continue;
-      optional |= type->expectRef<c10::ListType>().getElementType()->kind() == c10::TypeKind::OptionalType;
-    }
-    optional_elements_.push_back(optional);
+    std::vector<int16_t> positions;
+    for (const TensorUse& use : call.uses) positions.push_back(use.argument);
+    recipes_.emplace_back(call.op.schema(), positions, /*without_out=*/false);
     for (const TensorUse& use : call.uses) {
       if (use.value >= 0) last[use.value] = static_cast<int>(c);
     }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/intercept/operator.h"
+#include "core/program/invoke.h"
 #include "core/program/recorded_program.h"
 
 namespace addend {
@@ -65,7 +66,7 @@ class Replay {
   class Execution;
   std::shared_ptr<const RecordedProgram> program_;
   std::vector<std::shared_ptr<const OperatorTraits>> traits_;  // by call
-  std::vector<bool> optional_elements_;                        // by call: its lists hold optional tensors
+  std::vector<StackRecipe> recipes_;                           // by call
   std::vector<std::vector<int>> dead_;                         // by call: the values that nobody uses behind it
   std::vector<bool> needs_memory_;                             // by storage: some value is made from it
   Operator detach_;                                            // what runs in place of detach_()

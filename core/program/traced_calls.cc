@@ -1,5 +1,7 @@
 #include "core/program/traced_calls.h"
 
+#include <algorithm>
+
 #include "core/base/tensor_text.h"
 
 namespace addend {
@@ -7,6 +9,16 @@ namespace addend {
 bool CoversWhole(const Operand& operand, const StorageInfo& storage) {
   return operand.dtype == storage.dtype && !operand.conjugated && !operand.negated &&
          operand.geometry.CoversWhole(storage.numel);
+}
+
+bool ReadsRows(const Call& call) {
+  return std::any_of(call.operands.begin(), call.operands.end(),
+                     [](const Operand& operand) { return operand.decomposed; });
+}
+
+bool GivesNumbers(const Call& call) {
+  return std::any_of(call.outputs.begin(), call.outputs.end(),
+                     [](const Operand& output) { return output.storage >= 0 && Continuous(output.dtype); });
 }
 
 bool Call::Traced() const {

@@ -35,8 +35,10 @@ struct Operand {
   bool decomposed = false;  // the storage carries rows (it depends on a decomposed input)
   bool labelled = false;    // integers or booleans that depend on a decomposed input; see Note [Ids] in core/linearize
   bool written = false;     // the call writes it
-  bool conjugated = false;  // its elements are the conjugates of what is stored, lazily
-  bool negated = false;     // its elements are the negatives of what is stored, lazily
+  // On the baseline the call reads the reference in its place, not the value; set when a traced call has run.
+  bool on_baseline = false;
+  bool conjugated = false;      // its elements are the conjugates of what is stored, lazily
+  bool negated = false;         // its elements are the negatives of what is stored, lazily
   bool wrapped_number = false;  // a number that LibTorch wrapped: it does not take part in type promotion
   bool requires_grad = false;   // matmul multiplies in another way, with other last bits, where its second operand does
   at::ScalarType dtype = at::ScalarType::Undefined;  // may differ from that of the storage; see SameNumbers
@@ -88,6 +90,11 @@ struct Call {
   // True when an operand carries rows or labels.
   bool Traced() const;
 };
+
+// Whether an operand of a call has rows.
+bool ReadsRows(const Call& call);
+// Whether a call gives floating-point or complex numbers.
+bool GivesNumbers(const Call& call);
 
 struct StorageInfo {
   int64_t numel = 0;  // in elements of `dtype`, which the first tensor seen had

@@ -20,7 +20,7 @@ bool AttentionShapesFit(at::IntArrayRef query, at::IntArrayRef key, at::IntArray
 // The largest norm of the vectors along the last dimension. The norms of queries and of keys bound their products.
 double LargestNorm(const at::Tensor& t);
 // The rule of addend::attention, which stands for attention as a model writes it out; see Note [Written-out attention]
-// in core/linearize/written_attention.h. No registry has it: no model calls that operator.
+// in core/run/written_attention.h. No registry has it: no model calls that operator.
 const Rule& AttentionRule();
 // `steps` is the rewrite of the operator `name`.
 Rewrite FusedAttention(const char* name, RewriteFunction steps, BesideAttention beside);

@@ -145,8 +145,8 @@ using MarkFunction = uint32_t (*)(const CallArguments& call, const std::vector<b
 
 // Computes the results of a call that drew random numbers, with the same draws, on another operand 0. `drawn`: the
 // call's results; those that no number depends on may be undefined tensors.
-using AgainFunction = std::vector<at::Tensor> (*)(const CallArguments& call, const at::Tensor& operand,
-                                                  const std::function<at::Tensor(size_t)>& drawn);
+using EvaluateFunction = std::vector<at::Tensor> (*)(const CallArguments& call, const at::Tensor& operand,
+                                                     const std::function<at::Tensor(size_t)>& drawn);
 
 // The values that a rule's map is made of, beside plain operands: those of decomposed operands, and those of outputs. A
 // run within a limit does not make the others again.
@@ -198,7 +198,7 @@ struct Rule {
   bool multiplies = false;     // the map of one decomposed operand is made of the others, not of the output
   AttentionStep in_attention = AttentionStep::kNone;
   Products products = Products::kNone;  // see Note [Reduced precision]
-  AgainFunction again = nullptr;        // of operators that draw random numbers and can do without drawing them again
+  EvaluateFunction evaluate = nullptr;  // of operators that draw random numbers and can do without drawing them again
 
   // The values that the map of a call with so many decomposed operands is made of. Values that a rule does not read are
   // described to it by sizes and dtypes, and are NaN.
@@ -222,7 +222,7 @@ struct Rule {
   Rule&& Multiplies() && { return multiplies = true, std::move(*this); }
   Rule&& By(Products kernels) && { return products = kernels, std::move(*this); }
   Rule&& InAttention(AttentionStep step) && { return in_attention = step, std::move(*this); }
-  Rule&& RunsAgain(AgainFunction function) && { return again = function, std::move(*this); }
+  Rule&& EvaluatedBy(EvaluateFunction function) && { return evaluate = function, std::move(*this); }
 };
 
 // value - reference, zero where both are equal, also where both are the same infinity or NaN. `finite`: both are known

@@ -181,7 +181,7 @@ void RegisterShape(Registry& registry) {
                         .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
-  registry.Register(Rule{"aten::native_dropout", Kind::kLinear, Dropout}.RunsAgain(DropAgain).KeepsMarks());
+  registry.Register(Rule{"aten::native_dropout", Kind::kLinear, Dropout}.EvaluatedBy(DropAgain).KeepsMarks());
   for (const char* name : {"aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like",
                            "aten::rand_like", "aten::randn_like", "aten::new_zeros", "aten::new_ones", "aten::new_full",
                            "aten::new_empty", "aten::new_empty_strided"}) {
