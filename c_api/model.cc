@@ -11,8 +11,8 @@
 #include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
 #include "core/explain/same_run.h"
-#include "core/exported/load_model.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/load/load_model.h"
 #include "core/model/torchscript.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
@@ -192,7 +192,7 @@ ADDEND_API addend_status* addend_model_to(const addend_model* model, int32_t dty
     const at::Device where = device == nullptr ? DeviceOf(*body.model) : at::Device(Text(device, "device"));
     ModelSource source = *body.source;
     if (options.dtype) source.dtype = options.dtype;
-    Give(out_copy, BodyFor(CopyModelTo(*body.model, where, options.dtype), body.path, std::move(source)));
+    Give(out_copy, BodyFor(body.model->To(where, options.dtype), body.path, std::move(source)));
   });
 }
 

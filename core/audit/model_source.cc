@@ -10,7 +10,7 @@
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/base/file_error.h"
-#include "core/exported/load_model.h"
+#include "core/load/load_model.h"
 #include "core/model/program_model.h"
 #include "core/model/torchscript.h"
 #include "core/program/program_dtype.h"
@@ -96,7 +96,7 @@ std::shared_ptr<Model> LoadModelAs(const std::string& path, const ModelSource& s
     options.dtype = source.dtype;
     model = LoadModel(path, options);
   }
-  if (source.device != "cpu") model = CopyModelTo(*model, DeviceOfWord(source.device));
+  if (source.device != "cpu") model = model->To(DeviceOfWord(source.device));
   return source.methods.empty() ? model : MethodsOf(*model, source.methods);
 }
 

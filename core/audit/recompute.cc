@@ -16,7 +16,7 @@
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/explain/attribute.h"
-#include "core/exported/load_model.h"
+#include "core/load/load_model.h"
 #include "core/program/sha256.h"
 #include "core/program/tensor_io.h"
 

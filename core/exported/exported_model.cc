@@ -144,7 +144,7 @@ class ExportedModel : public Model {
     return notes;
   }
 
-  std::shared_ptr<Model> To(c10::Device device, std::optional<c10::ScalarType> dtype) const {
+  std::shared_ptr<Model> To(const c10::Device& device, std::optional<c10::ScalarType> dtype) const override {
     ScriptOptions options;
     options.dtype = dtype ? dtype : dtype_;
     return std::make_shared<ExportedModel>(program_, options, device, /*copy=*/true);
@@ -388,11 +388,6 @@ std::shared_ptr<Model> ModelOf(std::shared_ptr<const Program> program, const Scr
                                c10::Device device) {
   if (program == nullptr) throw InvalidArgument("there is no program");
   return std::make_shared<ExportedModel>(std::move(program), options, device, /*copy=*/false);
-}
-
-std::shared_ptr<Model> CopyExportedTo(const Model& model, c10::Device device, std::optional<c10::ScalarType> dtype) {
-  const auto* own = dynamic_cast<const ExportedModel*>(&model);
-  return own == nullptr ? nullptr : own->To(device, dtype);
 }
 
 }  // namespace exported

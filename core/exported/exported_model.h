@@ -38,10 +38,6 @@ namespace exported {
 std::shared_ptr<Model> ModelOf(std::shared_ptr<const Program> program, const ScriptOptions& options = {},
                                c10::Device device = c10::Device(c10::kCPU));
 
-// Copies an exported model to another device, as CopyTo does for TorchScript; null if the model is none.
-std::shared_ptr<Model> CopyExportedTo(const Model& model, c10::Device device,
-                                      std::optional<c10::ScalarType> dtype = {});
-
 }  // namespace exported
 }  // namespace addend
 

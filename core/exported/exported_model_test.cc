@@ -5,12 +5,10 @@
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/jit/api/module.h>
 
 #include <cmath>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
-#include "core/exported/load_model.h"
 #include "core/exported/plan.h"
 #include "core/exported/program_testing.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
-#include "core/model/torchscript.h"
 
 namespace addend::exported {
 namespace {
@@ -264,10 +260,9 @@ TEST(ExportedModel, StartsEachRunWithTheBuffersOfTheFile) {
     EXPECT_TRUE(at::equal(own->Run({Row({1, 2, 3})}).toTensor(), Row({1, 2, 3})));
     EXPECT_EQ(own->NamedTensors()[1].second.item<float>(), 1);
   }
-  const auto copy = CopyExportedTo(*model, at::kCPU, at::kDouble);
+  const auto copy = model->To(at::kCPU, at::kDouble);
   EXPECT_EQ(copy->NamedTensors()[0].second.scalar_type(), at::kDouble);
   EXPECT_TRUE(at::equal(copy->Run({Row({1, 2, 3}).to(at::kDouble)}).toTensor(), Row({1, 2, 3}).to(at::kDouble)));
-  EXPECT_EQ(CopyExportedTo(*FromFunction([](const auto& in) { return in[0]; }), at::kCPU), nullptr);
 }
 
 TEST(ExportedModel, WritesInputsAsTheModelDid) {
@@ -628,31 +623,6 @@ TEST(ExportedModel, NotesTraining) {
                     {{"input", Value("x")}, {"p", Constant(0.0)}, {"train", Constant(true)}}, {Value("y")}));
   program.Output(Value("y"));
   EXPECT_THAT(program.Load()->Notes()[0], AllOf(HasSubstr("training mode"), HasSubstr("dropout(train=True)")));
-}
-
-// The bytes of an archive in which no entry has a checksum, as torch writes it where it is told to compute none.
-std::string WithoutChecksums(std::string archive) {
-  const std::pair<const char*, size_t> marks[] = {{"PK\x01\x02", 16}, {"PK\x03\x04", 14}, {"PK\x07\x08", 4}};
-  for (const auto& [mark, place] : marks) {
-    for (size_t at = archive.find(mark); at != std::string::npos; at = archive.find(mark, at + 4)) {
-      archive.replace(at + place, 4, std::string(4, '\0'));
-    }
-  }
-  return archive;
-}
-
-TEST(LoadModel, SaysWhereATorchScriptFileHasNoChecksums) {
-  torch::jit::Module module("m");
-  module.define("def forward(self, x):\n  return x * 2\n");
-  std::ostringstream saved;
-  module.save(saved);
-  const std::string whole = saved.str();
-  EXPECT_THAT(LoadModelBytes(whole.data(), whole.size(), "m.pt")->Notes(), IsEmpty());
-  const std::string unchecked = WithoutChecksums(whole);
-  const auto model = LoadModelBytes(unchecked.data(), unchecked.size(), "m.pt");
-  EXPECT_THAT(model->Notes(), ElementsAre(HasSubstr("of the file have no checksum, so that damage there is not seen")));
-  EXPECT_THAT(MethodsOf(*model, {"forward"})->Notes(), ElementsAre(HasSubstr("no checksum")));
-  EXPECT_THAT(CopyModelTo(*model, at::Device(at::kCPU), {})->Notes(), ElementsAre(HasSubstr("no checksum")));
 }
 
 }  // namespace

@@ -20,11 +20,11 @@
 #include "absl/strings/str_split.h"
 #include "core/audit/canonical_json.h"
 #include "core/base/error_testing.h"
-#include "core/exported/load_model.h"
 #include "core/jobs/commit.h"
 #include "core/jobs/job_runner.h"
 #include "core/jobs/make_plan.h"
 #include "core/jobs/merge.h"
+#include "core/load/load_model.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {

@@ -40,6 +40,10 @@ class FunctionModel : public Model {
 
 }  // namespace
 
+std::shared_ptr<Model> Model::To(const c10::Device& /*device*/, std::optional<c10::ScalarType> /*dtype*/) const {
+  throw Unimplemented("only models from files can be copied to a device; move this one where it is made");
+}
+
 std::shared_ptr<ModelState> Model::KeepState() const {
   const std::vector<std::string> buffers = BufferNames();
   auto state = std::make_shared<KeptTensors>();

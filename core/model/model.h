@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
 
 #include <functional>
 #include <memory>
@@ -51,6 +53,9 @@ class Model {
   virtual std::vector<std::string> InputNames() const { return {}; }
   // Complaints about these inputs, as far as the model knows without running; one sentence each.
   virtual std::vector<std::string> Complaints(const std::vector<c10::IValue>& /*inputs*/) const { return {}; }
+  // A copy on another device: parameters, buffers and constants; `dtype` as in ScriptOptions. Throws Unimplemented for
+  // models that are not read from files, InvalidArgument for a device that this LibTorch cannot compute on.
+  virtual std::shared_ptr<Model> To(const c10::Device& device, std::optional<c10::ScalarType> dtype = {}) const;
   // Every operator in the model's code, taken or not; nullopt where there is no code to read.
   virtual std::optional<std::vector<ModelCall>> Calls() const { return std::nullopt; }
 };

@@ -295,6 +295,8 @@ class ScriptModel : public Model {
     }
   }
 
+  std::shared_ptr<Model> To(const c10::Device& device, std::optional<c10::ScalarType> dtype) const override;
+
   c10::IValue Run(const std::vector<c10::IValue>& inputs) override {
     // Optimized graphs fuse operators into kernels of their own, which no dispatcher sees.
     jit::GraphOptimizerEnabledGuard no_fusion(false);
@@ -556,21 +558,15 @@ class Mover {
   absl::flat_hash_set<const c10::ivalue::Object*> objects_;
 };
 
-}  // namespace
-
-std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype) {
-  const auto* script = dynamic_cast<const ScriptModel*>(&model);
-  if (script == nullptr) {
-    throw Unimplemented("only models from TorchScript files can be copied to a device; move this one where it is made");
-  }
+std::shared_ptr<Model> ScriptModel::To(const c10::Device& device, std::optional<c10::ScalarType> dtype) const {
   try {
     // Copy by way of a file, which copies the code too: it holds constants.
     std::stringstream stream;
-    script->Save(stream);
+    Save(stream);
     jit::Module module = jit::load(stream, at::Device(at::kCPU));
     Mover(device).Move(module);
     if (dtype) module.to(*dtype);
-    return std::make_shared<ScriptModel>(std::move(module), script->Notes());
+    return std::make_shared<ScriptModel>(std::move(module), notes_, methods_);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -579,6 +575,8 @@ std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std:
         absl::StrCat("the model cannot be copied to ", device.str(), ": ", text.substr(0, text.find('\n'))));
   }
 }
+
+}  // namespace
 
 std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::string>& methods) {
   const auto* script = dynamic_cast<const ScriptModel*>(&model);

@@ -18,10 +18,6 @@ namespace addend {
 std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const std::string& name,
                                             const ScriptOptions& options = {});
 
-// Copies a TorchScript model to another device: parameters, buffers and constants; `dtype` as in ScriptOptions. Throws
-// Unimplemented for models that are not TorchScript, InvalidArgument for a device that this LibTorch cannot compute on.
-std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype = {});
-
 // Makes a model that runs other methods than forward(): `methods` run one after the other, each on as many of the
 // inputs as it has arguments. One method gives its result, several a dictionary of their results by name. Throws
 // Unimplemented for models that are not TorchScript, NotFound for a method that the model does not have.

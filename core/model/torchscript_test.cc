@@ -57,16 +57,26 @@ TEST(TorchScript, IsCopiedToADevice) {
       "copied.pt", "def forward(self, x: Tensor) -> Tensor:\n  return x * self.weight + torch.tensor([1., 2., 3.])\n");
   const std::shared_ptr<Model> model = LoadTorchScript(path);
   const at::Tensor x = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
-  const std::shared_ptr<Model> copy = CopyTo(*model, at::kCPU);
+  const std::shared_ptr<Model> copy = model->To(at::kCPU);
   EXPECT_TRUE(at::equal(copy->Run({x}).toTensor(), model->Run({x}).toTensor()));
   EXPECT_FALSE(copy->NamedTensors()[0].second.is_alias_of(model->NamedTensors()[0].second));
-  const std::shared_ptr<Model> wide = CopyTo(*model, at::kCPU, at::kDouble);
+  const std::shared_ptr<Model> wide = model->To(at::kCPU, at::kDouble);
   EXPECT_EQ(wide->NamedTensors()[0].second.scalar_type(), at::kDouble);
   EXPECT_EQ(model->NamedTensors()[0].second.scalar_type(), at::kFloat);
-  EXPECT_THROW(CopyTo(*FromFunction([](const std::vector<at::Tensor>& in) { return in[0]; }), at::kCPU), Error);
+  EXPECT_THROW(FromFunction([](const std::vector<at::Tensor>& in) { return in[0]; })->To(at::kCPU), Error);
   if (!at::hasCUDA()) {
-    EXPECT_THROW(CopyTo(*model, at::Device("cuda:0")), Error);
+    EXPECT_THROW(model->To(at::Device("cuda:0")), Error);
   }
+}
+
+TEST(TorchScript, KeepsItsMethodsOnAnotherDevice) {
+  torch::jit::Module module("model");
+  module.define(
+      "def forward(self, x: Tensor) -> Tensor:\n  return x\ndef twice(self, x: Tensor) -> Tensor:\n  return x * 2\n");
+  const std::string path = testing::TempDir() + "methods.pt";
+  module.save(path);
+  const std::shared_ptr<Model> twice = MethodsOf(*LoadTorchScript(path), {"twice"});
+  EXPECT_TRUE(at::equal(twice->To(at::kCPU)->Run({at::ones({2})}).toTensor(), at::full({2}, 2.0)));
 }
 
 // Outputs that the modules of a model tell, as text: "inner:0 = 4".
@@ -115,7 +125,7 @@ def forward(self, x: Tensor) -> Tensor:
                                          "inner:0 = 9", "inner:1 = 4", "inner:2 = 8", "same:0 = 13"};
   const std::shared_ptr<Model> model = LoadTorchScript(path);
   EXPECT_EQ(ToldBy(*model, at::ones({1})), want);
-  EXPECT_EQ(ToldBy(*CopyTo(*model, at::kCPU), at::ones({1})), want);
+  EXPECT_EQ(ToldBy(*model->To(at::kCPU), at::ones({1})), want);
   EXPECT_EQ(ToldBy(*MethodsOf(*model, {"forward"}), at::ones({1})), want);
 }
 

@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error_testing.h"
-#include "core/linearize/compute_dtype.h"
 #include "core/linearize/small_models.h"
 #include "core/model/program_model.h"
 #include "core/model/script_testing.h"
@@ -25,6 +24,7 @@
 #include "core/program/replay.h"
 #include "core/program/structure.h"
 #include "core/program/tensor_io.h"
+#include "core/run/compute_dtype.h"
 #include "third_party/torch/version.h"
 
 namespace addend {

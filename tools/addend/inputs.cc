@@ -14,7 +14,7 @@
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
-#include "core/exported/load_model.h"
+#include "core/load/load_model.h"
 #include "core/model/program_model.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
@@ -327,7 +327,7 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
 
 // Labels, parts and baselines follow the values.
 void MoveTo(const at::Device& device, LoadedRun& run) {
-  run.model = CopyModelTo(*run.model, device, std::nullopt);
+  run.model = run.model->To(device);
   for (LoadedInput& loaded : run.inputs) {
     if (!loaded.inside()) loaded.input.value = loaded.input.value.to(device);
   }

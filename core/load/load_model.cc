@@ -1,4 +1,4 @@
-#include "core/exported/load_model.h"
+#include "core/load/load_model.h"
 
 #include <cstring>
 #include <optional>
@@ -133,12 +133,6 @@ std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::
   return LoadWhole(std::move(bytes), name, [&](const std::vector<std::string>& notes) {
     return LoadTorchScriptBytes(data, size, name, WithNotes(options, notes));
   });
-}
-
-std::shared_ptr<Model> CopyModelTo(const Model& model, const c10::Device& device,
-                                   std::optional<c10::ScalarType> dtype) {
-  if (auto copy = exported::CopyExportedTo(model, device, dtype)) return copy;
-  return CopyTo(model, device, dtype);
 }
 
 }  // namespace addend

@@ -1,13 +1,9 @@
 // Models from files: TorchScript or an exported program. The content decides which it is, not the name of the file.
-#ifndef ADDEND_CORE_EXPORTED_LOAD_MODEL_H_
-#define ADDEND_CORE_EXPORTED_LOAD_MODEL_H_
-
-#include <c10/core/Device.h>
-#include <c10/core/ScalarType.h>
+#ifndef ADDEND_CORE_LOAD_LOAD_MODEL_H_
+#define ADDEND_CORE_LOAD_LOAD_MODEL_H_
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "core/model/model.h"
@@ -22,11 +18,6 @@ std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& o
 std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::string& name,
                                       const ScriptOptions& options = {});
 
-// Copies a model of either kind to another device: parameters, buffers and constants; `dtype` as in ScriptOptions.
-// Throws Unimplemented for other models, InvalidArgument for a device that this LibTorch cannot compute on.
-std::shared_ptr<Model> CopyModelTo(const Model& model, const c10::Device& device,
-                                   std::optional<c10::ScalarType> dtype = {});
-
 }  // namespace addend
 
-#endif  // ADDEND_CORE_EXPORTED_LOAD_MODEL_H_
+#endif  // ADDEND_CORE_LOAD_LOAD_MODEL_H_
