@@ -682,7 +682,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_reques
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
 /* Asks for one of the model's results; those that no call names are left out. Without any call, all count.
- * Attributions and plans explain the first of them, unless addend_request_set_explained says otherwise. A trace has to
+ * Attributions and plans explain the first of them, unless the option at says otherwise. A trace has to
  * have named it.
  * in: name: "output", "output.1"; "output.logits" of a dictionary. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_output(addend_request* request,
@@ -696,27 +696,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_parameter(addend_r
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_buffer(addend_request* request, const char* name,
                                                                      const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Adds a number for addend_model_attribute to explain. Without any call it is "top1".
- * in: target: as in addend_results_explain, of the tensor that addend_request_set_explained names. */
+ * in: target: as in addend_results_explain, of the tensor that the option at names. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_target(addend_request* request,
                                                                      const char* target) ADDEND_NOEXCEPT;
-/* Sets the tensor that targets are elements of.
- * in: selector: "output.1", or an inner tensor as in addend_request_add_probe; NULL, the default: the model's first
- * output. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_explained(addend_request* request,
-                                                                        const char* selector) ADDEND_NOEXCEPT;
-/* Sets whether the first dimension of every split input and of the explained tensor counts examples (1) or not (0, the
- * default). Each example then has a target of its own in its row, whose index leaves out the first dimension: add one
- * target for each example, or one for all. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_each_example(addend_request* request,
-                                                                           int32_t each_example) ADDEND_NOEXCEPT;
-/* Sets, beside addend_request_set_each_example, whether each example has all of the targets (1), rather than one of
- * them (0, the default). Targets of the attribution are then the first one for every example, then the second one, and
- * attributions of an input are [targets, *shape]. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_every_target(addend_request* request,
-                                                                           int32_t every_target) ADDEND_NOEXCEPT;
-/* Sets whether addend_model_attribute also finds what passes through every operator (1) or not (0, the default). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_operators(addend_request* request,
-                                                                        int32_t operators) ADDEND_NOEXCEPT;
 /* Begins a further example of what the model takes: inputs that are added from here on belong to it.
  * addend_model_record learns other sizes from it, and addend_model_check_trace tries its values; nothing else takes
  * several examples.
@@ -739,45 +721,45 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_next_example(addend_re
  * fit. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_request* request,
                                                                         const char* structure) ADDEND_NOEXCEPT;
-/* Sets whether every operator is checked (1), or only those that results depend on (0, the default). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
-                                                                         int32_t everything) ADDEND_NOEXCEPT;
-/* Sets a limit of memory in bytes, beside the model; 0, the default: any amount. In addend_model_decompose: for the
- * parts of results and all rows on their way there together, beside the recorded run. Components then move through the
- * model in groups; the model still runs once, and the results are the same to rounding. In addend_model_attribute and
- * attributions of traces: for the recorded run and its coefficients, about. What does not fit is computed again, up to
- * once, with the same bits; references are not kept for the next run.
- * errors: INVALID_ARGUMENT for a negative number; of a decomposition where not even one component fits; of an
- * attribution under policies with segments, anchor=residual or a bias other than residual, which need the whole run;
- * FAILED_PRECONDITION of an attribution where an operator gives other bits when it runs again. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_memory(addend_request* request,
-                                                                     int64_t bytes) ADDEND_NOEXCEPT;
-/* Sets which way addend_model_decompose finds components. The results are the same to rounding.
- * in: direction: "forward": every component goes through every operator; "backward": components are found from the
- * numbers that are asked for, while the sum of all components goes forward and is checked after every operator; "auto",
- * the default: backward where there are few numbers and much to save, and not every operator is to be checked
- * (addend_request_set_everything).
- * errors: INVALID_ARGUMENT for any other text; of a run "backward": FAILED_PRECONDITION under a policy that looks at
- * all components together. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_direction(addend_request* request,
-                                                                        const char* direction) ADDEND_NOEXCEPT;
-/* Sets whether the model keeps what it computes on the baselines (1) or not (0, the default). Later runs of such
- * requests take it from there where the baselines and everything else that it depends on are the same; what differs is
- * computed as usual. Writes to parameters are noticed where LibTorch counts them; writes that no operator makes escape
- * it (see addend_model_forget_references). addend_model_decompose and addend_model_attribute look at it. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_keep_references(addend_request* request,
-                                                                              int32_t keep) ADDEND_NOEXCEPT;
-/* Sets whether the plain model also runs on the baseline (1) or not (0, the default); the report then says how far the
- * reference is from what the model gives there ("reference_error"). addend_model_decompose and addend_model_attribute
- * look at it. Traces refuse it, since their owner runs the model: see addend_trace_baseline.
- * errors: of the run: INVALID_ARGUMENT where a split starts inside the model. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_verify_reference(addend_request* request,
-                                                                               int32_t verify) ADDEND_NOEXCEPT;
-/* Sets whether addend_model_record, given one example, derives others of other sizes from it, parts and repetitions,
- * and learns from these (1) or not (0, the default). The program then holds between the sizes that were tried; a
- * dimension of which nothing can be learned keeps its size. The model runs about ten times for each dimension. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_learn_sizes(addend_request* request,
-                                                                          int32_t learn) ADDEND_NOEXCEPT;
+/* Sets an option. Flags are "true" or "false", the default.
+ * in: key and value:
+ *   at: The tensor that targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe; "",
+ *     the default: the model's first output.
+ *   direction: auto, forward, backward. Which way addend_model_decompose finds components; the results are the same to
+ *     rounding. forward: every component goes through every operator; backward: components are found from the numbers
+ *     that are asked for, while the sum of all components goes forward and is checked after every operator; auto:
+ *     backward where there are few numbers and much to save, and everything is not set.
+ *   each_example: The first dimension of every split input and of the explained tensor counts examples. Each then has
+ *     a target of its own in its row, whose index leaves out the first dimension: add one target for each, or one for
+ *     all.
+ *   every_target: Beside each_example, each example has all of the targets, rather than one of them. Targets of the
+ *     attribution are then the first one for every example, then the second one, and attributions of an input are
+ *     [targets, *shape].
+ *   everything: Every operator is checked, not only those that results depend on.
+ *   keep_references: The model keeps what it computes on the baselines. Later runs of such requests take it from there
+ *     where the baselines and everything else that it depends on are the same; what differs is computed as usual.
+ * Writes to parameters are noticed where LibTorch counts them; writes that no operator makes escape it (see
+ *     addend_model_forget_references). addend_model_decompose and addend_model_attribute look at it.
+ *   learn_sizes: addend_model_record, given one example, derives others of other sizes from it, parts and repetitions,
+ *     and learns from these. The program then holds between the sizes that were tried; a dimension of which nothing can
+ *     be learned keeps its size. The model runs about ten times for each dimension.
+ *   memory: A limit in bytes, beside the model; 0, the default: any amount. In addend_model_decompose: for the parts of
+ *     results and all rows on their way there together, beside the recorded run. Components then move through the model
+ *     in groups; the model still runs once, and the results are the same to rounding. In addend_model_attribute and
+ *     attributions of traces: for the recorded run and its coefficients, about. What does not fit is computed again, up
+ *     to once, with the same bits; references are not kept for the next run.
+ *   operators: addend_model_attribute also finds what passes through every operator.
+ *   timeout: Seconds after which a run ends before its next operator, with CANCELLED; 0, the default: never.
+ *   verify_reference: The plain model also runs on the baseline; the report then says how far the reference is from
+ * what the model gives there ("reference_error"). addend_model_decompose and addend_model_attribute look at it. Traces
+ *     refuse it, since their owner runs the model: see addend_trace_baseline.
+ * errors: INVALID_ARGUMENT for other keys and values; of a run: INVALID_ARGUMENT of a decomposition where not even one
+ * component fits into memory, of an attribution within a memory under policies with segments, anchor=residual or a bias
+ * other than residual, which need the whole run, and where a split starts inside the model and verify_reference is set;
+ * FAILED_PRECONDITION of an attribution where an operator gives other bits when it runs again, and of
+ * direction=backward under a policy that looks at all components together. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_option(addend_request* request, const char* key,
+                                                                     const char* value) ADDEND_NOEXCEPT;
 /* Sets the switch that may end runs of this request; NULL, the default: none.
  * in: cancellation (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(
@@ -877,7 +859,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_interactions_html(const char* 
 /* Runs the model once and keeps what it did as a program; splits and probes are not looked at. Further examples of
  * other sizes (addend_request_next_example) teach the program which numbers follow which dimension of the inputs, so
  * that it runs for other sizes too; without any it runs for the sizes of the recording, unless the request asks for
- * others to be derived (addend_request_set_learn_sizes).
+ * others to be derived (the option learn_sizes).
  * in: model, request (borrowed).
  * out: out_program (new).
  * errors: UNIMPLEMENTED with the position of what cannot be recorded; FAILED_PRECONDITION with the position of a number
@@ -923,7 +905,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_requirements(const adden
                                                                      const addend_model* model,
                                                                      const addend_request* request,
                                                                      addend_string** out_json) ADDEND_NOEXCEPT;
-/* Forgets what was kept for addend_request_set_keep_references: to free the memory, or after writes to parameters that
+/* Forgets what was kept for the option keep_references: to free the memory, or after writes to parameters that
  * no operator made.
  * thread: any; runs that go on are not disturbed. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_forget_references(const addend_model* model) ADDEND_NOEXCEPT;
@@ -1413,7 +1395,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin_attribution(const 
                                                                           const addend_request* request,
                                                                           addend_trace** out_trace) ADDEND_NOEXCEPT;
 /* Ends the recording and attributes the targets, which are elements of the first output that was named, or of the
- * tensor that addend_request_set_explained names: an output by its name, or an inner tensor.
+ * tensor that the option at names: an output by its name, or an inner tensor.
  * out: out_attribution (new).
  * errors: as addend_model_attribute.
  * thread: that of addend_trace_begin_attribution. */
@@ -1505,7 +1487,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace
 typedef int32_t(ADDEND_CALL* addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
                                                size_t num_inputs, addend_program** out_program);
 /* Records a live model with several examples, as addend_model_record does; with one example, it derives others from it
- * as addend_request_set_learn_sizes says.
+ * as the option learn_sizes says.
  * in: request (borrowed), whose inputs are tensors without a structure.
  * out: out_program (new).
  * thread: that of the model. */

@@ -744,19 +744,24 @@ class Request : public Handle<addend_request, addend_request_release> {
   }
   // Sets the tensor that targets are elements of; "": the first output.
   Request& Explained(const std::string& selector) {
-    Check(addend_request_set_explained(get(), selector.c_str()));
+    Check(addend_request_set_option(get(), "at", selector.c_str()));
     return *this;
   }
   Request& EachExample(bool each_example = true) {
-    Check(addend_request_set_each_example(get(), each_example ? 1 : 0));
+    Check(addend_request_set_option(get(), "each_example", each_example ? "true" : "false"));
     return *this;
   }
   Request& EveryTarget(bool every_target = true) {
-    Check(addend_request_set_every_target(get(), every_target ? 1 : 0));
+    Check(addend_request_set_option(get(), "every_target", every_target ? "true" : "false"));
     return *this;
   }
   Request& Operators(bool operators = true) {
-    Check(addend_request_set_operators(get(), operators ? 1 : 0));
+    Check(addend_request_set_option(get(), "operators", operators ? "true" : "false"));
+    return *this;
+  }
+  // Sets an option of addend_request_set_option() by its key: "timeout", "2.5".
+  Request& Option(const std::string& key, const std::string& value) {
+    Check(addend_request_set_option(get(), key.c_str(), value.c_str()));
     return *this;
   }
   // Begins a further example, for Model::Record and Model::CheckTrace: the inputs that follow belong to it.
@@ -770,31 +775,31 @@ class Request : public Handle<addend_request, addend_request_release> {
     return *this;
   }
   Request& Everything(bool everything = true) {
-    Check(addend_request_set_everything(get(), everything ? 1 : 0));
+    Check(addend_request_set_option(get(), "everything", everything ? "true" : "false"));
     return *this;
   }
   // Sets the memory limit of decompositions and attributions in bytes; 0: none.
   Request& Memory(int64_t bytes) {
-    Check(addend_request_set_memory(get(), bytes));
+    Check(addend_request_set_option(get(), "memory", std::to_string(bytes).c_str()));
     return *this;
   }
   // Sets the direction: "auto", "forward" or "backward".
   Request& Direction(const std::string& direction) {
-    Check(addend_request_set_direction(get(), direction.c_str()));
+    Check(addend_request_set_option(get(), "direction", direction.c_str()));
     return *this;
   }
   Request& KeepReferences(bool keep = true) {
-    Check(addend_request_set_keep_references(get(), keep ? 1 : 0));
+    Check(addend_request_set_option(get(), "keep_references", keep ? "true" : "false"));
     return *this;
   }
   // Also runs the plain model on the baseline; the report then says how far the reference is from what it gives.
   Request& VerifyReference(bool verify = true) {
-    Check(addend_request_set_verify_reference(get(), verify ? 1 : 0));
+    Check(addend_request_set_option(get(), "verify_reference", verify ? "true" : "false"));
     return *this;
   }
   // Model::Record() derives examples of other sizes from the one that is given, and learns from these.
   Request& LearnSizes(bool learn = true) {
-    Check(addend_request_set_learn_sizes(get(), learn ? 1 : 0));
+    Check(addend_request_set_option(get(), "learn_sizes", learn ? "true" : "false"));
     return *this;
   }
   Request& Name(const std::string& component) {

@@ -23,11 +23,11 @@
 #include "core/explain/several_baselines.h"
 #include "core/explain/target.h"
 #include "core/linearize/direction.h"
-#include "core/linearize/reference_cache.h"
 #include "core/model/model.h"
 #include "core/program/recorded_program.h"
 #include "core/program/structure.h"
 #include "core/rules/registry.h"
+#include "core/run/reference_cache.h"
 
 namespace addend::c_api {
 
@@ -131,6 +131,7 @@ struct RequestBody {
   std::vector<std::pair<std::string, at::Tensor>> buffers;
   bool everything = false;
   int64_t memory_bytes = 0;
+  double timeout = 0;  // seconds; 0: none
   Direction direction = Direction::kAuto;
   bool keep_references = false;
   bool verify_reference = false;

@@ -181,8 +181,42 @@ TEST_F(ModelTest, BothDirectionsGiveTheSame) {
     EXPECT_EQ(error.code(), ADDEND_INVALID_ARGUMENT);
     EXPECT_THAT(error.what(), HasSubstr("forward or backward, not sideways"));
   }
-  EXPECT_EQ(Outcome(addend_request_set_direction(ask("auto").get(), nullptr)).code, ADDEND_INVALID_ARGUMENT);
-  EXPECT_EQ(Outcome(addend_request_set_direction(nullptr, "auto")).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_request_set_option(ask("auto").get(), "direction", nullptr)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_request_set_option(nullptr, "direction", "auto")).code, ADDEND_INVALID_ARGUMENT);
+}
+
+TEST_F(ModelTest, OptionsOfRequests) {
+  const Request request = DigitRequest();
+  const auto refusal = [&](const char* key, const char* value) {
+    const Outcome outcome(addend_request_set_option(request.get(), key, value));
+    EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT) << key;
+    return outcome.message;
+  };
+  EXPECT_THAT(refusal("patience", "1"), HasSubstr("no option \"patience\"; its options are at, direction,"));
+  EXPECT_THAT(refusal("everything", "yes"), HasSubstr("\"yes\"; true or false is expected"));
+  EXPECT_THAT(refusal("memory", "1.5"), HasSubstr("a number of bytes"));
+  for (const char* wrong : {"-1", "nan", "inf", "", "1s"}) {
+    EXPECT_THAT(refusal("timeout", wrong), HasSubstr("a number of seconds from 0 on"));
+  }
+}
+
+TEST_F(ModelTest, TimeoutEndsARun) {
+  const Model model = Model::Load(kDigits);
+  EXPECT_NO_THROW(model.Attribute(DigitRequest().Target("8").Option("timeout", "3600")));
+  for (const bool backward : {false, true}) {
+    Request request = DigitRequest().Target("8").Option("timeout", "1e-9");
+    try {
+      if (backward) {
+        model.Attribute(request);
+      } else {
+        model.Decompose(request);
+      }
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ADDEND_CANCELLED);
+      EXPECT_THAT(error.what(), HasSubstr("longer than its timeout of 1e-09 s"));
+    }
+  }
 }
 
 TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "c_api/bodies.h"
+#include "c_api/request_options.h"
 #include "c_api/structure.h"
 #include "core/explain/baselines.h"
 
@@ -208,22 +209,6 @@ ADDEND_API addend_status* addend_request_add_target(addend_request* request, con
   });
 }
 
-ADDEND_API addend_status* addend_request_set_explained(addend_request* request, const char* selector) noexcept {
-  return Guard([&] { Get(request, "request").explained = TextOrEmpty(selector, "selector"); });
-}
-
-ADDEND_API addend_status* addend_request_set_each_example(addend_request* request, int32_t each_example) noexcept {
-  return Guard([&] { Get(request, "request").each_example = each_example != 0; });
-}
-
-ADDEND_API addend_status* addend_request_set_every_target(addend_request* request, int32_t every_target) noexcept {
-  return Guard([&] { Get(request, "request").every_target = every_target != 0; });
-}
-
-ADDEND_API addend_status* addend_request_set_operators(addend_request* request, int32_t operators) noexcept {
-  return Guard([&] { Get(request, "request").operators = operators != 0; });
-}
-
 ADDEND_API addend_status* addend_request_next_example(addend_request* request) noexcept {
   return Guard([&] {
     RequestBody& body = Get(request, "request");
@@ -242,35 +227,13 @@ ADDEND_API addend_status* addend_request_set_structure(addend_request* request, 
   });
 }
 
-ADDEND_API addend_status* addend_request_set_everything(addend_request* request, int32_t everything) noexcept {
-  return Guard([&] { Get(request, "request").everything = everything != 0; });
-}
-
-ADDEND_API addend_status* addend_request_set_memory(addend_request* request, int64_t bytes) noexcept {
+ADDEND_API addend_status* addend_request_set_option(addend_request* request, const char* key,
+                                                    const char* value) noexcept {
   return Guard([&] {
     RequestBody& body = Get(request, "request");
-    if (bytes < 0) throw InvalidArgument(absl::StrCat("bytes is ", bytes, ", a negative number"));
-    body.memory_bytes = bytes;
+    const std::string option = Text(key, "key");
+    SetRequestOption(body, option, Text(value, "value"));
   });
-}
-
-ADDEND_API addend_status* addend_request_set_direction(addend_request* request, const char* direction) noexcept {
-  return Guard([&] {
-    RequestBody& body = Get(request, "request");
-    body.direction = ParseDirection(Text(direction, "direction"));
-  });
-}
-
-ADDEND_API addend_status* addend_request_set_learn_sizes(addend_request* request, int32_t learn) noexcept {
-  return Guard([&] { Get(request, "request").learn_sizes = learn != 0; });
-}
-
-ADDEND_API addend_status* addend_request_set_verify_reference(addend_request* request, int32_t verify) noexcept {
-  return Guard([&] { Get(request, "request").verify_reference = verify != 0; });
-}
-
-ADDEND_API addend_status* addend_request_set_keep_references(addend_request* request, int32_t keep) noexcept {
-  return Guard([&] { Get(request, "request").keep_references = keep != 0; });
 }
 
 ADDEND_API addend_status* addend_request_set_cancellation(addend_request* request,

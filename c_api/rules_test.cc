@@ -394,7 +394,7 @@ TEST_F(MixTest, WithoutATransposeTheDirectionIsForward) {
     const auto decompose = [&](const char* direction) {
       Request request;
       request.Input(x).SplitAlong({0}).Input(y_).SplitAlong({0});
-      ExpectOk(addend_request_set_direction(request.get(), direction));
+      ExpectOk(addend_request_set_option(request.get(), "direction", direction));
       TracingScope scope(request, ContextWithMix(&payload));
       const Tensor mixed = Call("capi_ops::mix", Arguments().Add(x).Add(y_)).tensor();
       scope.AddOutput("sum", Call("aten::sum", Arguments().Add(mixed)).tensor());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/structure.h"
+#include "core/base/clock.h"
 #include "core/explain/baselines.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
@@ -29,10 +30,15 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
   options.memory_bytes = request.memory_bytes;
   options.direction = request.direction;
   options.verify_reference = request.verify_reference;
-  if (request.cancelled == nullptr && context.progress.function == nullptr) return options;
-  options.progress = [cancelled = request.cancelled, progress = context.progress](const std::string& stage,
-                                                                                  int64_t done, int64_t total) {
+  const bool timed = request.timeout > 0;
+  if (request.cancelled == nullptr && context.progress.function == nullptr && !timed) return options;
+  options.progress = [cancelled = request.cancelled, progress = context.progress, timed, timeout = request.timeout,
+                      begin = Clock::now()](const std::string& stage, int64_t done, int64_t total) {
     if (cancelled != nullptr && *cancelled) throw Error(absl::StatusCode::kCancelled, "the run was cancelled");
+    if (timed && SecondsSince(begin) > timeout) {
+      throw Error(absl::StatusCode::kCancelled,
+                  absl::StrCat("the run took longer than its timeout of ", timeout, " s"));
+    }
     if (progress.function == nullptr) return;
     // Operators that the callback calls are not the model's.
     const TracingPause pause;

@@ -233,6 +233,16 @@ public sealed class AttributionTests : IDisposable
         Assert.Equal(cancelling.Token, thrown.CancellationToken);
     }
 
+    [Fact]
+    public void A_time_ends_a_run()
+    {
+        Model model = Samples.Digits();
+        Request Within(TimeSpan time) => new(Samples.Eight()) { Targets = ["8"], Timeout = time };
+        Assert.NotNull(model.Attribute(Within(TimeSpan.FromHours(1))));
+        var thrown = Assert.Throws<OperationCanceledException>(() => model.Attribute(Within(TimeSpan.FromTicks(1))));
+        Assert.Contains("longer than its timeout", thrown.Message, StringComparison.Ordinal);
+    }
+
     private sealed class Enough : IProgress<RunProgress>
     {
         public void Report(RunProgress value)

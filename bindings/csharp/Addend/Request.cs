@@ -1,3 +1,4 @@
+using System.Globalization;
 using Addend.Native;
 
 namespace Addend;
@@ -117,6 +118,10 @@ public sealed record Request
     /// and repetitions, and learns from these. The program then holds between the sizes that were tried.</summary>
     public bool LearnSizes { get; init; }
 
+    /// <summary>The time after which a run ends before its next operator, by an
+    /// <see cref="OperationCanceledException"/>; zero: never.</summary>
+    public TimeSpan Timeout { get; init; }
+
     /// <summary>Asks about arguments of any kind, in the order of the model's: an <see cref="Input"/> or a
     /// <see cref="Tensor"/>, a number, bool, string or null, and a tuple, list or dictionary by strings of any of these. An
     /// int is an integer, a double is not; empty lists and dictionaries are taken for such of tensors.</summary>
@@ -143,6 +148,23 @@ public sealed record Request
 
     /// <summary>The names that the request itself gives its inputs; empty for those without a name.</summary>
     internal IReadOnlyList<string> OwnNames => Array.ConvertAll(_inputs, input => input.Key ?? "");
+
+    // Options by the keys of the C interface.
+    private IEnumerable<(string Key, string Value)> AllOptions()
+    {
+        static string Word(bool flag) => flag ? "true" : "false";
+        yield return ("at", At ?? "");
+        yield return ("each_example", Word(EachExample));
+        yield return ("every_target", Word(EveryTarget));
+        yield return ("operators", Word(Operators));
+        yield return ("everything", Word(Everything));
+        yield return ("memory", Memory.ToString(CultureInfo.InvariantCulture));
+        yield return ("direction", Direction.ToString().ToLowerInvariant());
+        yield return ("keep_references", Word(KeepReferences));
+        yield return ("verify_reference", Word(VerifyReference));
+        yield return ("learn_sizes", Word(LearnSizes));
+        yield return ("timeout", Timeout.TotalSeconds.ToString("R", CultureInfo.InvariantCulture));
+    }
 
     internal RequestHandle Build(CancellationHandle cancellation)
     {
@@ -174,10 +196,10 @@ public sealed record Request
             {
                 AddendNative.addend_request_add_target(request, target.Text);
             }
-            AddendNative.addend_request_set_explained(request, At is null ? null! : Text.Checked(At, nameof(At)));
-            AddendNative.addend_request_set_each_example(request, EachExample ? 1 : 0);
-            AddendNative.addend_request_set_every_target(request, EveryTarget ? 1 : 0);
-            AddendNative.addend_request_set_operators(request, Operators ? 1 : 0);
+            foreach ((string key, string value) in AllOptions())
+            {
+                AddendNative.addend_request_set_option(request, key, Text.Checked(value, key));
+            }
             foreach ((string name, Tensor tensor) in Parameters)
             {
                 ArgumentNullException.ThrowIfNull(tensor);
@@ -188,12 +210,6 @@ public sealed record Request
                 ArgumentNullException.ThrowIfNull(tensor);
                 AddendNative.addend_request_add_buffer(request, Text.Checked(name, nameof(Buffers)), tensor.Handle);
             }
-            AddendNative.addend_request_set_everything(request, Everything ? 1 : 0);
-            AddendNative.addend_request_set_memory(request, Memory);
-            AddendNative.addend_request_set_direction(request, Direction.ToString().ToLowerInvariant());
-            AddendNative.addend_request_set_keep_references(request, KeepReferences ? 1 : 0);
-            AddendNative.addend_request_set_verify_reference(request, VerifyReference ? 1 : 0);
-            AddendNative.addend_request_set_learn_sizes(request, LearnSizes ? 1 : 0);
             AddendNative.addend_request_set_cancellation(request, cancellation);
             return request;
         }

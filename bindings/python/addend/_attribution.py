@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
+from ._input import set_options
 from ._notes import with_warnings
 from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
@@ -307,14 +308,7 @@ def add_targets(
     """Adds to a native request what `Model.explain` is asked."""
     for target in target_list(targets):
         _native.request_add_target(request, as_target(target))
-    if at is not None:
-        _native.request_set_explained(request, at)
-    if each_example:
-        _native.request_set_each_example(request, True)
-    if every_target:
-        _native.request_set_every_target(request, True)
-    if operators:
-        _native.request_set_operators(request, True)
+    set_options(request, at=at, each_example=each_example, every_target=every_target, operators=operators)
 
 
 def explained(at: Optional[str], outputs: Union[None, str, Sequence[str]]) -> Optional[str]:

@@ -286,8 +286,18 @@ def new_request(probes: Union[str, Sequence[str]], everything: bool, cancellatio
     request = _native.request_create()
     for probe in (probes,) if isinstance(probes, str) else probes:
         _native.request_add_probe(request, probe)
-    if everything:
-        _native.request_set_everything(request, True)
+    set_options(request, everything=everything)
     if cancellation is not None:
         _native.request_set_cancellation(request, cancellation._handle)
+        set_options(request, timeout=cancellation.timeout or 0)
     return request
+
+
+def set_options(request: Any, **options: Any) -> None:
+    """Sets options of a native request; None: as they are."""
+    for key, value in options.items():
+        if value is not None:
+            _native.request_set_option(request, key, str(bool(value)).lower() if key in _FLAGS else str(value))
+
+
+_FLAGS = ("each_example", "every_target", "everything", "keep_references", "learn_sizes", "operators", "verify_reference")

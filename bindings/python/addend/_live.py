@@ -21,7 +21,7 @@ from ._dtypes_apart import dtypes_apart
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._functions import any_in_graph, call_function
 from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis
-from ._input import one_or_list
+from ._input import one_or_list, set_options
 from ._methods import Methods, method_of
 from ._meta import on_meta
 from ._modules import KnownTensors, ModulePaths, Modules, SlowAttention, SlowPaths, Uncompiled, is_module
@@ -108,8 +108,7 @@ def tracing(
     """
     chosen = as_context(context, policy, tracing)
     request = new_request(probes, everything, cancellation)
-    _native.request_set_memory(request, memory)
-    _native.request_set_direction(request, direction)
+    set_options(request, memory=memory, direction=direction)
     known = model._known if isinstance(model, TracedModel) else KnownTensors()
     modules = modules_of(model.model if isinstance(model, TracedModel) else model)
     return Trace(inputs, [None] * len(inputs), modules, known, request, chosen)
@@ -1442,8 +1441,7 @@ def _request_of(chosen: Dict[str, Any]) -> Tuple[Any, Context]:
     """A native request and the context of a call's choices."""
     chosen = dict(chosen)
     request = new_request(chosen.pop("probes", ()), chosen.pop("everything", False), chosen.pop("cancellation", None))
-    _native.request_set_memory(request, chosen.pop("memory", 0))
-    _native.request_set_direction(request, chosen.pop("direction", "auto"))
+    set_options(request, memory=chosen.pop("memory", 0), direction=chosen.pop("direction", "auto"))
     return request, as_context(chosen.pop("context", None), chosen)
 
 

@@ -17,7 +17,7 @@ from ._context import Context, as_context, require_options
 from ._dtype import to_code
 from ._errors import Unimplemented
 from ._handle import Handle
-from ._input import Inside, add_inside, as_insides, new_request
+from ._input import Inside, add_inside, as_insides, new_request, set_options
 from ._named_parts import placed
 from ._plan import Plan
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
@@ -137,10 +137,13 @@ class Model(Handle):
         insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
         request = new_model_request([inputs], probes, everything, cancellation, insides)
         add_outputs(request, outputs)
-        _native.request_set_memory(request, memory)
-        _native.request_set_direction(request, direction)
-        _native.request_set_keep_references(request, keep_references)
-        _native.request_set_verify_reference(request, verify_reference)
+        set_options(
+            request,
+            memory=memory,
+            direction=direction,
+            keep_references=keep_references,
+            verify_reference=verify_reference,
+        )
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
 
     def run(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Results:
@@ -198,9 +201,7 @@ class Model(Handle):
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, explained(at, outputs), each_example, every_target, operators)
         add_outputs(request, outputs)
-        _native.request_set_memory(request, memory)
-        _native.request_set_keep_references(request, keep_references)
-        _native.request_set_verify_reference(request, verify_reference)
+        set_options(request, memory=memory, keep_references=keep_references, verify_reference=verify_reference)
         return Attribution(_native.model_attribute(chosen._handle, self._handle, request), len(insides))
 
     def plan(
@@ -233,7 +234,7 @@ class Model(Handle):
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(request, targets, explained(at, outputs), each_example, every_target, operators)
         add_outputs(request, outputs)
-        _native.request_set_verify_reference(request, verify_reference)
+        set_options(request, verify_reference=verify_reference)
         return Plan(_native.model_plan(chosen._handle, self._handle, request))
 
     def attribute(
@@ -375,7 +376,7 @@ class Model(Handle):
             FailedPrecondition: a number follows no size of the inputs.
         """
         request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
-        _native.request_set_learn_sizes(request, learn_sizes)
+        set_options(request, learn_sizes=learn_sizes)
         program = Program(_native.model_record(self._handle, request), functools.partial(self.check_trace, *inputs))
         if not others and not learn_sizes:
             program._learn = functools.partial(self.record, *inputs)

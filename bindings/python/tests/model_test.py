@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import math
 import os
 import signal
 import tempfile
@@ -284,6 +285,7 @@ class CallbackTest(unittest.TestCase):
 
     def test_contexts_let_go_of_their_listeners(self):
         import gc
+import math
         import weakref
 
         class Progress:
@@ -325,6 +327,24 @@ class CancelTest(unittest.TestCase):
             model.decompose(addend.Input(torch.randn(3), 0), cancellation=cancellation)
         with self.assertRaises(addend.Cancelled):
             addend.compile(torch.tanh, cancellation=cancellation)(addend.Input(torch.randn(3), 0))
+
+    def test_a_time_ends_runs(self):
+        x = addend.Input(torch.randn(100), 0)
+        model = slow_model()
+        self.assertIsNotNone(model.explain(x, targets=["0"], cancellation=addend.Cancellation(timeout=3600)))
+        short = addend.Cancellation(timeout=1e-9)
+        live = addend.compile(lambda x: x.tanh().exp(), cancellation=short)
+        runs = (
+            lambda: model.decompose(x, cancellation=short),
+            lambda: model.explain(x, targets=["0"], cancellation=short),
+            lambda: live(x),
+        )
+        for run in runs:
+            with self.assertRaisesRegex(addend.Cancelled, "longer than its timeout of 1e-09 s"):
+                run()
+        for wrong in (0, -1, math.nan, math.inf):
+            with self.assertRaisesRegex(addend.InvalidArgument, "a number of seconds above 0"):
+                addend.Cancellation(timeout=wrong)
 
     def test_a_live_model_is_cancelled_within(self):
         cancellation = addend.Cancellation()

@@ -1,5 +1,6 @@
 package dev.addend;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -33,19 +34,10 @@ public final class Request {
     List<Inside> inside = Collections.emptyList();
     List<String> probes = Collections.emptyList();
     List<Target> targets = Collections.emptyList();
-    String at;
-    boolean eachExample;
-    boolean everyTarget;
-    boolean operators;
     List<String> outputs = Collections.emptyList();
     Map<String, Tensor> parameters = Collections.emptyMap();
     Map<String, Tensor> buffers = Collections.emptyMap();
-    boolean everything;
-    long memory;
-    Direction direction = Direction.AUTO;
-    boolean keepReferences;
-    boolean verifyReference;
-    boolean learnSizes;
+    Map<String, String> options = Collections.emptyMap();
     Cancellation cancellation;
 
     @Override
@@ -219,7 +211,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request at(String selector) {
-    return with(fields -> fields.at = selector);
+    return option("at", selector == null ? "" : selector);
   }
 
   /**
@@ -230,7 +222,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request eachExample(boolean eachExample) {
-    return with(fields -> fields.eachExample = eachExample);
+    return option("each_example", String.valueOf(eachExample));
   }
 
   /**
@@ -242,7 +234,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request everyTarget(boolean everyTarget) {
-    return with(fields -> fields.everyTarget = everyTarget);
+    return option("every_target", String.valueOf(everyTarget));
   }
 
   /**
@@ -252,7 +244,29 @@ public final class Request {
    * @return the changed copy
    */
   public Request operators(boolean operators) {
-    return with(fields -> fields.operators = operators);
+    return option("operators", String.valueOf(operators));
+  }
+
+  /**
+   * Sets an option of {@code addend_request_set_option} by its key: {@code option("everything", "true")}.
+   *
+   * @param key of the option
+   * @param value flags are {@code true} or {@code false}
+   * @return the changed copy
+   */
+  public Request option(String key, String value) {
+    return with(fields -> fields.options = more(fields.options, key, value));
+  }
+
+  /**
+   * Sets the time after which a run ends before its next operator, with
+   * {@link AddendException.Code#CANCELLED}.
+   *
+   * @param timeout zero: never
+   * @return the changed copy
+   */
+  public Request timeout(Duration timeout) {
+    return option("timeout", String.valueOf(timeout.toNanos() / 1e9));
   }
 
   /**
@@ -285,7 +299,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request checkEverything(boolean everything) {
-    return with(fields -> fields.everything = everything);
+    return option("everything", String.valueOf(everything));
   }
 
   /**
@@ -301,7 +315,7 @@ public final class Request {
     if (bytes < 0) {
       throw new IllegalArgumentException("bytes is " + bytes + ", a negative number");
     }
-    return with(fields -> fields.memory = bytes);
+    return option("memory", String.valueOf(bytes));
   }
 
   /**
@@ -313,7 +327,7 @@ public final class Request {
    */
   public Request direction(Direction direction) {
     Objects.requireNonNull(direction, "direction");
-    return with(fields -> fields.direction = direction);
+    return option("direction", direction.text());
   }
 
   /**
@@ -324,7 +338,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request keepReferences(boolean keep) {
-    return with(fields -> fields.keepReferences = keep);
+    return option("keep_references", String.valueOf(keep));
   }
 
   /**
@@ -335,7 +349,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request verifyReference(boolean verify) {
-    return with(fields -> fields.verifyReference = verify);
+    return option("verify_reference", String.valueOf(verify));
   }
 
   /**
@@ -346,7 +360,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request learnSizes(boolean learn) {
-    return with(fields -> fields.learnSizes = learn);
+    return option("learn_sizes", String.valueOf(learn));
   }
 
   /**
@@ -400,20 +414,11 @@ public final class Request {
       for (Target target : fields.targets) {
         AddendNative.addend_request_add_target(request, target.toString());
       }
-      AddendNative.addend_request_set_explained(request, fields.at);
-      AddendNative.addend_request_set_each_example(request, fields.eachExample ? 1 : 0);
-      AddendNative.addend_request_set_every_target(request, fields.everyTarget ? 1 : 0);
-      AddendNative.addend_request_set_operators(request, fields.operators ? 1 : 0);
+      fields.options.forEach((key, value) -> AddendNative.addend_request_set_option(request, key, value));
       fields.parameters.forEach(
           (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));
       fields.buffers.forEach(
           (name, tensor) -> AddendNative.addend_request_add_buffer(request, name, borrow.of(tensor)));
-      AddendNative.addend_request_set_everything(request, fields.everything ? 1 : 0);
-      AddendNative.addend_request_set_memory(request, fields.memory);
-      AddendNative.addend_request_set_direction(request, fields.direction.text());
-      AddendNative.addend_request_set_keep_references(request, fields.keepReferences ? 1 : 0);
-      AddendNative.addend_request_set_verify_reference(request, fields.verifyReference ? 1 : 0);
-      AddendNative.addend_request_set_learn_sizes(request, fields.learnSizes ? 1 : 0);
       AddendNative.addend_request_set_cancellation(request, borrow.of(fields.cancellation));
       return request;
     } catch (RuntimeException | Error e) {
@@ -434,9 +439,9 @@ public final class Request {
     return more;
   }
 
-  private static Map<String, Tensor> more(Map<String, Tensor> map, String name, Tensor tensor) {
-    final Map<String, Tensor> more = new LinkedHashMap<>(map);
-    more.put(Objects.requireNonNull(name, "name"), Objects.requireNonNull(tensor, "tensor"));
+  private static <T> Map<String, T> more(Map<String, T> map, String name, T value) {
+    final Map<String, T> more = new LinkedHashMap<>(map);
+    more.put(Objects.requireNonNull(name, "name"), Objects.requireNonNull(value, "value"));
     return more;
   }
 

@@ -561,8 +561,8 @@ static addend_status* make_request(addend_request** out) {
   }
   char* probes = list_of(entry("probes"));
   for (char* line; (line = cut(&probes, '\n')) != NULL;) TRY(addend_request_add_probe(*out, line));
-  if (*entry("everything") == '1') TRY(addend_request_set_everything(*out, 1));
-  if (*entry("direction") != '\0') TRY(addend_request_set_direction(*out, entry("direction")));
+  if (*entry("everything") == '1') TRY(addend_request_set_option(*out, "everything", "true"));
+  if (*entry("direction") != '\0') TRY(addend_request_set_option(*out, "direction", entry("direction")));
   if (*entry("cancel") == '1') {
     addend_cancellation* cancellation = NULL;
     TRY(addend_cancellation_create(&cancellation));
@@ -676,7 +676,7 @@ static addend_status* attribute(void) {
   TRY(prepare("attribute", &work));
   char* targets = list_of(entry("targets"));
   for (char* line; (line = cut(&targets, '\n')) != NULL;) TRY(addend_request_add_target(work.request, line));
-  TRY(addend_request_set_memory(work.request, integer_of(entry("memory_limit"), 0)));
+  if (*entry("memory_limit") != '\0') TRY(addend_request_set_option(work.request, "memory", entry("memory_limit")));
   TRY(addend_model_attribute(work.context, work.model, work.request, &attribution));
   own(ADDEND_HANDLE_ATTRIBUTION, attribution);
   for (size_t k = 0; k < addend_attribution_num_targets(attribution); ++k) {

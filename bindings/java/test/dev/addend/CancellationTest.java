@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -52,6 +53,20 @@ class CancellationTest {
       // So do runs that begin later, but not those of others.
       assertThrows(AddendException.class, () -> model.decompose(request));
       model.decompose(request.cancellation(null)).close();
+    }
+  }
+
+  @Test
+  void aTimeEndsRuns() {
+    try (Model model = Models.load(Models.DIGITS);
+        Tensor image = Models.sample(Models.DIGITS)) {
+      final Request request = Request.of(Input.of(image).splitAlong(2, 3).baseline(0));
+      model.decompose(request.timeout(Duration.ofHours(1))).close();
+      final AddendException error =
+          assertThrows(AddendException.class, () -> model.decompose(request.timeout(Duration.ofNanos(1))));
+      assertEquals(AddendException.Code.CANCELLED, error.code());
+      assertTrue(error.getMessage().contains("longer than its timeout"), error.getMessage());
+      assertThrows(AddendException.class, () -> model.decompose(request.option("patience", "1")));
     }
   }
 
