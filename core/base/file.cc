@@ -26,12 +26,12 @@ void OpenStandardStreams() {
   }
 }
 
-int OpenFile(const std::string& path, int flags, mode_t mode) {
+int OpenFileAt(int folder, const std::string& path, int flags, mode_t mode) {
   if (path.find('\0') != std::string::npos) {
     errno = ENOENT;
     return -1;
   }
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  const int fd = ::openat(folder, path.c_str(), flags | O_CLOEXEC, mode);
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int behind = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int error = errno;
@@ -39,6 +39,8 @@ int OpenFile(const std::string& path, int flags, mode_t mode) {
   errno = error;
   return behind;
 }
+
+int OpenFile(const std::string& path, int flags, mode_t mode) { return OpenFileAt(AT_FDCWD, path, flags, mode); }
 
 int OpenToRead(const std::string& path, uint64_t* size) {
   // Without O_NONBLOCK, opening a pipe waits for somebody to write to it.

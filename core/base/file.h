@@ -36,6 +36,8 @@ class Descriptor {
 void OpenStandardStreams();
 // ::open() with O_CLOEXEC, whose descriptor is never that of standard input, output or error. Gives -1, and errno.
 int OpenFile(const std::string& path, int flags, mode_t mode = 0666);
+// OpenFile(), for a path that is relative to an open folder.
+int OpenFileAt(int folder, const std::string& path, int flags, mode_t mode = 0666);
 // A file opened for reading; `size` is what it holds, in bytes, and the most that may be read of it. Throws NotFound if
 // there is no such file, and InvalidArgument for whatever is no regular file behind its links (a folder, a pipe, a
 // device: such may have no end), or cannot be opened.

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/exported/archive.h"
 #include "core/exported/input_checks.h"
 #include "core/exported/nesting.h"
 #include "core/exported/plan.h"
@@ -23,6 +22,7 @@
 #include "core/exported/state.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/memory.h"
+#include "core/weights/mapped_file.h"
 
 namespace addend {
 namespace exported {

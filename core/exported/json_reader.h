@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "core/exported/memory_budget.h"
+#include "core/weights/memory_budget.h"
 
 namespace addend::exported {
+
+using weights::MemoryBudget;
 
 class JsonReader {
  public:

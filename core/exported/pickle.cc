@@ -14,10 +14,17 @@
 #include "core/base/text.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema_enums.h"
-#include "core/exported/storages.h"
+#include "core/weights/storages.h"
 
 namespace addend::exported {
 namespace {
+
+using weights::kMapNodeCost;
+using weights::kTensorCost;
+using weights::MakeStorage;
+using weights::MakeTensor;
+using weights::SharedStorage;
+using weights::Strided;
 
 constexpr char kPickle[] = "data.pkl";
 constexpr size_t kLargestElement = 16;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/exported/archive.h"
-#include "core/exported/memory_budget.h"
+#include "core/weights/memory_budget.h"
 
 namespace addend::exported {
 

@@ -9,10 +9,10 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/exported/archive.h"
-#include "core/exported/memory_budget.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema.h"
 #include "core/exported/tensors.h"
+#include "core/weights/memory_budget.h"
 
 namespace addend::exported {
 namespace {
@@ -145,8 +145,8 @@ Program Read(Bytes bytes, const std::string& name) {
 }  // namespace
 
 Program ReadProgram(const std::string& path) {
-  Bytes bytes = MapFile(path);
-  const std::shared_ptr<const MappedFile> file = bytes.file;
+  Bytes bytes = weights::MapFile(path);
+  const std::shared_ptr<const weights::MappedFile> file = bytes.file;
   Program program = Read(std::move(bytes), path);
   program.file = file;
   return program;
@@ -158,7 +158,7 @@ Program ReadProgramBytes(const void* data, size_t size, const std::string& name)
 
 bool IsExportedProgram(const std::string& path) {
   try {
-    return HoldsProgram(MapFile(path));
+    return HoldsProgram(weights::MapFile(path));
   } catch (const Error&) {
     return false;
   }

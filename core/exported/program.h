@@ -18,10 +18,13 @@
 #include <utility>
 #include <vector>
 
+namespace addend::weights {
+class MappedFile;
+}
+
 namespace addend::exported {
 
 struct Graph;
-class MappedFile;
 
 // One argument or result of a node.
 struct Argument {
@@ -144,7 +147,7 @@ struct Program {
   // Parameters, buffers and constants by name. Names that are tied share their storage. Tensors may be mapped from the
   // file, copy-on-write: who writes to one changes neither the file nor what another process reads.
   std::map<std::string, at::Tensor> state;
-  std::shared_ptr<const MappedFile> file;  // which they are mapped from; null: from none
+  std::shared_ptr<const weights::MappedFile> file;  // which they are mapped from; null: from none
   std::vector<std::string> notes;  // what a reader has to know: "holds a compiled variant too, which is not used"
 };
 

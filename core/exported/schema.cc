@@ -18,6 +18,8 @@
 namespace addend::exported {
 namespace {
 
+using weights::kMapNodeCost;
+
 constexpr int64_t kMajor = 8;
 
 // How the model was called: its structures, as text until the names of named tuples are known.

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "core/exported/memory_budget.h"
 #include "core/exported/program.h"
+#include "core/weights/memory_budget.h"
 
 namespace addend::exported {
 
 // Reads all of a program but its tensors: Program::state and notes stay empty. `where` begins every message.
-Program ReadSchema(absl::string_view text, const std::string& where, MemoryBudget* budget);
+Program ReadSchema(absl::string_view text, const std::string& where, weights::MemoryBudget* budget);
 
 }  // namespace addend::exported
 

@@ -16,6 +16,8 @@
 namespace addend::exported {
 namespace {
 
+using weights::kMapNodeCost;
+
 template <typename T>
 void Push(JsonReader& json, std::vector<T>& vector, T element) {
   json.budget()->TakeElement(vector);

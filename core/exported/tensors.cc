@@ -14,10 +14,16 @@
 #include "core/exported/pickle.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema_graph.h"
-#include "core/exported/storages.h"
+#include "core/weights/storages.h"
 
 namespace addend::exported {
 namespace {
+
+using weights::kTensorCost;
+using weights::MakeStorage;
+using weights::MakeTensor;
+using weights::SharedStorage;
+using weights::Strided;
 
 // Entry of a config for one name.
 struct Payload {

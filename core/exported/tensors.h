@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/exported/archive.h"
-#include "core/exported/memory_budget.h"
+#include "core/weights/memory_budget.h"
 
 namespace addend::exported {
 

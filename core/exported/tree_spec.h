@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/exported/memory_budget.h"
 #include "core/exported/program.h"
+#include "core/weights/memory_budget.h"
 
 namespace addend::exported {
 
@@ -19,7 +19,7 @@ using NamedTupleFields = std::map<std::string, std::vector<std::string>>;
 // message. A class that is no built-in container becomes a named structure, with the names of its fields where its
 // context lists as many names as it has children.
 TreeSpec ReadTreeSpec(const std::string& text, const NamedTupleFields& fields, const std::string& where,
-                      MemoryBudget* budget);
+                      weights::MemoryBudget* budget);
 
 // How many values a structure holds.
 size_t CountLeaves(const TreeSpec& spec);

@@ -14,6 +14,7 @@
 #include "core/exported/exported_model.h"
 #include "core/exported/program.h"
 #include "core/model/torchscript.h"
+#include "core/weights/mapped_file.h"
 
 namespace addend {
 namespace {
@@ -39,7 +40,7 @@ constexpr Beginning kBeginnings[] = {
 };
 
 // Format of bytes that are no TorchScript file, as far as it is known; else empty. `archive`: theirs, if any.
-std::string WhatItIs(const exported::Bytes& bytes, const exported::Archive* archive) {
+std::string WhatItIs(const weights::Bytes& bytes, const exported::Archive* archive) {
   if (archive != nullptr) {
     if (!archive->Has("data.pkl")) return "a zip archive of something else";
     return archive->Has("constants.pkl")
@@ -65,13 +66,13 @@ std::string WhatItIs(const exported::Bytes& bytes, const exported::Archive* arch
 // Loads TorchScript from an archive whose entries are compared with their checksums first, at which LibTorch does not
 // look: one flipped bit of a weight would be another model. `load` is given what a reader has to know of the archive.
 template <typename Load>
-std::shared_ptr<Model> LoadWhole(exported::Bytes bytes, const std::string& name, const Load& load) {
+std::shared_ptr<Model> LoadWhole(weights::Bytes bytes, const std::string& name, const Load& load) {
   constexpr char kZip[] = "PK\x03\x04";
   std::optional<Error> unread;
   std::vector<std::string> notes;
   std::optional<exported::Archive> archive;
-  const exported::Bytes own = bytes;
-  exported::MemoryBudget budget(OneLine(name), bytes.size);
+  const weights::Bytes own = bytes;
+  weights::MemoryBudget budget(OneLine(name), bytes.size);
   if (bytes.size >= 4 && std::memcmp(bytes.data, kZip, 4) == 0) {
     try {
       archive.emplace(std::move(bytes), name, &budget);
@@ -107,9 +108,9 @@ ScriptOptions WithNotes(ScriptOptions options, const std::vector<std::string>& n
 }
 
 // Maps a file; gives no bytes where that is not possible.
-exported::Bytes MapIfPossible(const std::string& path) {
+weights::Bytes MapIfPossible(const std::string& path) {
   try {
-    return exported::MapFile(path);
+    return weights::MapFile(path);
   } catch (const Error&) {
     return {};
   }
@@ -127,7 +128,7 @@ std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& o
 std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::string& name,
                                       const ScriptOptions& options) {
   if (exported::IsExportedProgramBytes(data, size)) return LoadExportedBytes(data, size, name, options);
-  exported::Bytes bytes;
+  weights::Bytes bytes;
   bytes.data = const_cast<char*>(static_cast<const char*>(data));  // only read
   bytes.size = size;
   return LoadWhole(std::move(bytes), name, [&](const std::vector<std::string>& notes) {

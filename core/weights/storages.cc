@@ -1,4 +1,4 @@
-#include "core/exported/storages.h"
+#include "core/weights/storages.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -14,7 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 
-namespace addend::exported {
+namespace addend::weights {
 namespace {
 
 constexpr size_t kMaxDims = 64;  // what LibTorch's iterators accept
@@ -113,4 +113,4 @@ at::Tensor MakeTensor(SharedStorage& shared, const Strided& strided, const std::
   return tensor;
 }
 
-}  // namespace addend::exported
+}  // namespace addend::weights

@@ -1,6 +1,6 @@
 // Limit of the memory that reading one file may allocate, whatever the file says of its sizes.
-#ifndef ADDEND_CORE_EXPORTED_MEMORY_BUDGET_H_
-#define ADDEND_CORE_EXPORTED_MEMORY_BUDGET_H_
+#ifndef ADDEND_CORE_WEIGHTS_MEMORY_BUDGET_H_
+#define ADDEND_CORE_WEIGHTS_MEMORY_BUDGET_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 
-namespace addend::exported {
+namespace addend::weights {
 
 // Bytes of an entry of a map, without key and value.
 inline constexpr uint64_t kMapNodeCost = 64;
@@ -53,6 +53,6 @@ class MemoryBudget {
   uint64_t left_;
 };
 
-}  // namespace addend::exported
+}  // namespace addend::weights
 
-#endif  // ADDEND_CORE_EXPORTED_MEMORY_BUDGET_H_
+#endif  // ADDEND_CORE_WEIGHTS_MEMORY_BUDGET_H_

@@ -1,6 +1,6 @@
-// Tensors over bytes of an archive: nothing is copied where the archive is mapped from a file.
-#ifndef ADDEND_CORE_EXPORTED_STORAGES_H_
-#define ADDEND_CORE_EXPORTED_STORAGES_H_
+// Tensors over bytes of a file of weights: nothing is copied where it is mapped and the bytes are aligned.
+#ifndef ADDEND_CORE_WEIGHTS_STORAGES_H_
+#define ADDEND_CORE_WEIGHTS_STORAGES_H_
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/exported/archive.h"
-#include "core/exported/memory_budget.h"
+#include "core/weights/mapped_file.h"
+#include "core/weights/memory_budget.h"
 
-namespace addend::exported {
+namespace addend::weights {
 
 // A storage that tensors share.
 struct SharedStorage {
@@ -36,6 +36,6 @@ struct Strided {
 // or has truth values that are neither 0 nor 1.
 at::Tensor MakeTensor(SharedStorage& storage, const Strided& strided, const std::string& where);
 
-}  // namespace addend::exported
+}  // namespace addend::weights
 
-#endif  // ADDEND_CORE_EXPORTED_STORAGES_H_
+#endif  // ADDEND_CORE_WEIGHTS_STORAGES_H_
