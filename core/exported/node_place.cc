@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "core/intercept/python_trace.h"
 
 namespace addend::exported {
 namespace {
@@ -34,32 +31,6 @@ std::vector<std::string> SplitOutside(const std::string& text, char separator) {
     }
   }
   return parts;
-}
-
-// Reads the text of a Python traceback: a line that names file, line and function, then the source, for each frame.
-std::vector<SourceFrame> FramesOf(const std::string& trace) {
-  std::vector<SourceFrame> frames;
-  bool text_next = false;
-  for (const auto whole : absl::StrSplit(trace, '\n')) {
-    std::string line(absl::StripAsciiWhitespace(whole));
-    if (absl::StartsWith(line, "File \"")) {
-      const size_t quote = line.find("\", line ");
-      if (quote == std::string::npos) continue;
-      SourceFrame frame;
-      frame.file = line.substr(6, quote - 6);
-      const std::string rest = line.substr(quote + 8);
-      const size_t comma = rest.find(',');
-      if (!absl::SimpleAtoi(rest.substr(0, comma), &frame.line)) frame.line = -1;
-      const size_t in = rest.find(", in ");
-      if (in != std::string::npos) frame.function = rest.substr(in + 5);
-      frames.push_back(std::move(frame));
-      text_next = true;
-    } else if (text_next && !line.empty()) {
-      frames.back().text = std::move(line);
-      text_next = false;
-    }
-  }
-  return frames;
 }
 
 // "@1" of the second call of a module; empty of the first. Exporters number the key or the path.
@@ -90,7 +61,7 @@ CodePlace PlaceOf(const Node& node) {
   CodePlace place;
   const std::vector<ModulePlace> modules = ModulesOf(node);
   if (!modules.empty()) place.module_path = modules.back().path;
-  place.frames = FramesOf(Metadata(node, "stack_trace"));
+  place.frames = FramesOfPythonTrace(Metadata(node, "stack_trace"));
   return place;
 }
 
