@@ -1,0 +1,39 @@
+#include "core/onnx/data_type.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace addend::onnx {
+namespace {
+
+struct Known {
+  const char* name;
+  int bits;
+};
+
+// By their numbers.
+constexpr Known kKnown[] = {
+    {"undefined", 0},      {"float32", 32},  {"uint8", 8},        {"int8", 8},           {"uint16", 16},
+    {"int16", 16},         {"int32", 32},    {"int64", 64},       {"string", 0},         {"bool", 8},
+    {"float16", 16},       {"float64", 64},  {"uint32", 32},      {"uint64", 64},        {"complex64", 64},
+    {"complex128", 128},   {"bfloat16", 16}, {"float8e4m3fn", 8}, {"float8e4m3fnuz", 8}, {"float8e5m2", 8},
+    {"float8e5m2fnuz", 8}, {"uint4", 4},     {"int4", 4},         {"float4e2m1", 4},     {"float8e8m0", 8},
+    {"uint2", 2},          {"int2", 2},      {"float6e2m3", 6},   {"float6e3m2", 6},
+};
+
+}  // namespace
+
+bool IsDataType(int32_t number) { return number > 0 && number < static_cast<int32_t>(std::size(kKnown)); }
+
+std::string NameOf(DataType type) {
+  const auto number = static_cast<int32_t>(type);
+  return number == 0 || IsDataType(number) ? kKnown[number].name : absl::StrCat("type ", number);
+}
+
+int BitsOf(DataType type) {
+  const auto number = static_cast<int32_t>(type);
+  return IsDataType(number) ? kKnown[number].bits : 0;
+}
+
+}  // namespace addend::onnx
