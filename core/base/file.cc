@@ -17,6 +17,8 @@ namespace addend {
 
 bool Descriptor::Close() { return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0; }
 
+int Descriptor::Release() { return std::exchange(fd_, -1); }
+
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;

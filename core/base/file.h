@@ -26,6 +26,8 @@ class Descriptor {
   int get() const { return fd_; }
   // Whether closing succeeded: some file systems report a full disk only here.
   bool Close();
+  // Gives it away, unclosed.
+  int Release();
 
  private:
   int fd_;

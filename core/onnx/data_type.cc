@@ -12,7 +12,7 @@ struct Known {
   int bits;
 };
 
-// By their numbers.
+// The types by their numbers.
 constexpr Known kKnown[] = {
     {"undefined", 0},      {"float32", 32},  {"uint8", 8},        {"int8", 8},           {"uint16", 16},
     {"int16", 16},         {"int32", 32},    {"int64", 64},       {"string", 0},         {"bool", 8},

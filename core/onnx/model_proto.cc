@@ -22,7 +22,7 @@ Entry ReadEntry(MessageReader message) {
   Entry entry;
   while (message.Next()) {
     if (message.field() == 1) entry.key = message.Text();
-    if (message.field() == 2) entry.value = message.Text();
+    if (message.field() == 2) entry.value = message.Bytes();
   }
   return entry;
 }
@@ -147,7 +147,7 @@ std::unique_ptr<TypeProto> ReadElement(const MessageReader& message, int depth) 
   return std::make_unique<TypeProto>(ReadType(message.Message("TypeProto"), depth + 1));
 }
 
-// What stands inside a type: of a tensor its elements and shape, of a container its elements.
+// Reads the inside of a type: a tensor's elements and shape, or a container's elements.
 void ReadTypeContent(MessageReader message, int depth, TypeProto& type) {
   message.RequireOnce(message.Count(), {1, 2});
   const bool is_tensor = type.kind == TypeProto::Kind::kTensor || type.kind == TypeProto::Kind::kSparseTensor;
@@ -547,10 +547,10 @@ void ReadModel(MessageReader message, ModelProto& model) {
         model.ir_version = message.Integer();
         break;
       case 2:
-        model.producer_name = message.Text();
+        model.producer_name = message.Bytes();
         break;
       case 3:
-        model.producer_version = message.Text();
+        model.producer_version = message.Bytes();
         break;
       case 4:
         model.domain = message.Text();

@@ -19,7 +19,7 @@
 
 namespace addend::onnx {
 
-// How deep graphs are nested at most, and types in each other.
+// The most graphs that are nested in each other, and the most types.
 inline constexpr int kDeepestGraph = 64;
 inline constexpr int kDeepestType = 32;
 // The most dimensions of a tensor: those that LibTorch's iterators accept.
@@ -27,7 +27,7 @@ inline constexpr size_t kMostDims = 64;
 // The newest version of the format that is known.
 inline constexpr int64_t kNewestIrVersion = 14;
 
-// An entry of a map of texts.
+// An entry of a map of texts. Values need not be UTF-8, as anybody writes them.
 struct Entry {
   absl::string_view key;
   absl::string_view value;
@@ -82,7 +82,7 @@ struct NodeProto {
   size_t place = 0;             // of the message in the file
 };
 
-// What a value of the model is quantized by.
+// A value of the model, and the tensors that it is quantized by.
 struct TensorAnnotation {
   absl::string_view tensor_name;
   std::vector<Entry> parameters;  // "SCALE_TENSOR", "ZERO_POINT_TENSOR": names of tensors
@@ -98,7 +98,7 @@ struct GraphProto {
   std::vector<TensorAnnotation> annotations;
 };
 
-// What an attribute may hold; the numbers are those of files.
+// The kinds of content of an attribute; the numbers are those of files.
 enum class AttributeType : int32_t {
   kUndefined = 0,  // a reference to an attribute of a function
   kFloat = 1,
@@ -163,7 +163,7 @@ struct FunctionProto {
 struct ModelProto {
   int64_t ir_version = 0;
   std::vector<OperatorSetIdProto> opset_imports;
-  absl::string_view producer_name;
+  absl::string_view producer_name;  // as its version: any bytes
   absl::string_view producer_version;
   absl::string_view domain;
   int64_t model_version = 0;

@@ -26,7 +26,7 @@ weights::Bytes View(const std::string& text) {
   return bytes;
 }
 
-// What is said when a model is read.
+// The error of reading a model.
 std::string Refusal(const std::string& bytes) {
   return MessageOf([&] { ReadModelProto(View(bytes), "m.onnx"); });
 }
@@ -295,10 +295,13 @@ TEST(ReadModelProto, ReadsFunctionsMetadataAndAnnotations) {
   parts.nodes[0].Message(9, EntryMessage("namespace", "m"));
   const MessageWriter annotation = MessageWriter().Bytes(1, "x").Message(2, EntryMessage("SCALE_TENSOR", "x_scale"));
   MessageWriter model = ModelMessage(GraphMessage(parts).Message(14, annotation), {function});
-  model.Message(14, EntryMessage("author", "me")).Message(20, MessageWriter().Bytes(1, "training"));
+  model.Message(14, EntryMessage("author", "me"))
+      .Message(14, EntryMessage("latin", "\xe9"))
+      .Message(20, MessageWriter().Bytes(1, "training"));
   const std::string bytes = model.bytes();
   const ModelProto read = ReadModelProto(View(bytes), "m.onnx");
   EXPECT_EQ(Find(read.metadata, "author"), "me");
+  EXPECT_EQ(Find(read.metadata, "latin"), "\xe9");
   EXPECT_EQ(Find(read.metadata, "nobody"), "");
   EXPECT_EQ(read.num_training_infos, 1U);
   EXPECT_EQ(Find(read.graph.nodes[0].metadata, "namespace"), "m");

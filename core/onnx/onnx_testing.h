@@ -37,7 +37,7 @@ std::string VarintBytes(uint64_t value);
 MessageWriter TensorMessage(const std::string& name, int32_t data_type, const std::vector<int64_t>& dims);
 // float32, in raw_data.
 MessageWriter FloatTensor(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& values);
-// What lies in another file; keys and values.
+// A tensor that lies in another file; `entries` are keys and values.
 MessageWriter ExternalTensor(const std::string& name, int32_t data_type, const std::vector<int64_t>& dims,
                              const std::vector<std::string>& entries);
 MessageWriter EntryMessage(const std::string& key, const std::string& value);
@@ -50,7 +50,7 @@ MessageWriter IntAttribute(const std::string& name, int64_t value);
 MessageWriter GraphAttribute(const std::string& name, const MessageWriter& graph);
 MessageWriter OperatorSet(const std::string& domain, int64_t version);
 
-// What a graph is made of.
+// The messages that a graph is made of.
 struct GraphParts {
   std::vector<MessageWriter> nodes;
   std::vector<MessageWriter> initializers;

@@ -25,10 +25,10 @@
 
 namespace addend::onnx {
 
-// How many messages may be nested in each other.
+// The most messages that may be nested in each other.
 inline constexpr int kDeepestMessage = 256;
 
-// What all readers of one file share.
+// A file, which all readers of its messages share.
 struct WireFile {
   WireFile(const std::string& path, absl::string_view content)
       : name(OneLine(path)), bytes(content), budget(name, content.size()) {}
@@ -41,7 +41,7 @@ struct WireFile {
 // The types of fields on the wire, by their numbers. 3 and 4 begin and end a group, which nobody writes any more.
 enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// How often each field occurs in a message, by its number.
+// The number of times that each field occurs in a message, by the field's number.
 using FieldCounts = std::array<size_t, 32>;
 
 // The elements of a repeated field of numbers or bytes, packed or not, in their order. They are counted when the
@@ -80,7 +80,7 @@ class MessageReader {
   // Reads the message that is a whole file. `type` names it in messages: "ModelProto".
   MessageReader(WireFile* file, const char* type);
 
-  // How often each field occurs; throws what Next() throws for any of them.
+  // Counts how often each field occurs. Throws what Next() throws for any of them.
   FieldCounts Count() const;
   // Throws InvalidArgument for the first of these fields that occurs more than once; see Note [Two readers of one
   // file].
@@ -106,7 +106,7 @@ class MessageReader {
   // Throws Unimplemented where a field that is not known says something: neither 0 nor empty.
   void RefuseUnknown() const;
 
-  // Where the message begins in the file.
+  // The byte of the file at which the message begins.
   size_t place() const { return static_cast<size_t>(begin_ - file_->bytes.data()); }
   WireFile* file() const { return file_; }
   // Throws InvalidArgument: "model.onnx (byte 12, in NodeProto): has no op_type".

@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What is said when all fields of a message are read.
+// The error of reading all fields of a message.
 std::string Refusal(const std::string& bytes) {
   WireFile file("m.onnx", bytes);
   return MessageOf([&] {

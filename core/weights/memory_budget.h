@@ -18,8 +18,8 @@ inline constexpr uint64_t kMapNodeCost = 64;
 // Bytes of a tensor, without its name and elements.
 inline constexpr uint64_t kTensorCost = 1024;
 
-// Counts down from four times the file's size and 64 MiB. Only what is needed for a moment is given back; what a
-// program keeps is taken for good.
+// Counts down from four times the file's size and 64 MiB; the file's are those of all files that it is made of. Only
+// what is needed for a moment is given back; what a program keeps is taken for good.
 class MemoryBudget {
  public:
   MemoryBudget(std::string name, uint64_t file_size)
@@ -33,6 +33,12 @@ class MemoryBudget {
                                          " bytes and 64 MiB; it is damaged, or made to fill memory"));
     }
     left_ -= bytes;
+  }
+
+  // Another file, of this size, belongs to the one that is read.
+  void AddFile(uint64_t size) {
+    file_size_ += size;
+    left_ += 4 * size;
   }
 
   uint64_t left() const { return left_; }
