@@ -1,0 +1,491 @@
+// ONNX models: whatever a file holds, it is read or refused with one clear line, and reading it takes no more memory
+// than four times its size and 64 MiB.
+//
+// The first byte chooses. Odd: what follows is a file. Even: a file is made of a known model, and what follows says
+// which of its fields become something hostile; lengths are made anew, so that damage reaches what is behind them.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/onnx/graph.h"
+#include "core/onnx/model_proto.h"
+#include "core/onnx/onnx_testing.h"
+#include "core/onnx/tensor_data.h"
+#include "tests/fuzz/bytes.h"
+
+// ------------------------------------------------------------------------------------------------ memory that is taken
+
+namespace {
+
+std::atomic<int64_t> live_bytes{0};
+std::atomic<int64_t> most_bytes{0};
+
+void* Allocate(size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  const int64_t now = live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
+  int64_t most = most_bytes;
+  while (most < now && !most_bytes.compare_exchange_weak(most, now)) {
+  }
+  return memory;
+}
+
+void Release(void* memory) {
+  if (memory != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return Allocate(size); }
+void* operator new[](size_t size) { return Allocate(size); }
+void operator delete(void* memory) noexcept { Release(memory); }
+void operator delete[](void* memory) noexcept { Release(memory); }
+void operator delete(void* memory, size_t) noexcept { Release(memory); }
+void operator delete[](void* memory, size_t) noexcept { Release(memory); }
+
+namespace addend::onnx {
+namespace {
+
+// --------------------------------------------------------------------------------------------- messages as they stand
+
+// A field, whatever its message is. Bytes that are fields themselves are taken for a message.
+struct Field {
+  uint32_t number = 1;
+  uint32_t type = 0;  // on the wire
+  uint64_t bits = 0;
+  std::string bytes;
+  bool is_message = false;
+  std::vector<Field> fields;
+  int64_t claimed = -1;  // the length that it says it has
+};
+
+constexpr uint32_t kVarint = 0;
+constexpr uint32_t kFixed64 = 1;
+constexpr uint32_t kBytes = 2;
+constexpr uint32_t kFixed32 = 5;
+
+bool TakeVarint(const std::string& text, size_t* at, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; *at < text.size() && shift < 64; shift += 7) {
+    const auto byte = static_cast<unsigned char>(text[(*at)++]);
+    *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+// Splits the bytes of a message; false where they are none.
+bool Split(const std::string& text, int depth, std::vector<Field>* fields) {
+  for (size_t at = 0; at < text.size();) {
+    Field field;
+    uint64_t tag = 0;
+    if (!TakeVarint(text, &at, &tag) || tag < 8 || tag >= 8 * 64) return false;
+    field.number = static_cast<uint32_t>(tag >> 3);
+    field.type = static_cast<uint32_t>(tag & 7);
+    if (field.type == kVarint) {
+      if (!TakeVarint(text, &at, &field.bits)) return false;
+    } else if (field.type == kFixed32 || field.type == kFixed64) {
+      const size_t size = field.type == kFixed32 ? 4 : 8;
+      if (text.size() - at < size) return false;
+      for (size_t k = size; k-- > 0;) field.bits = field.bits << 8 | static_cast<unsigned char>(text[at + k]);
+      at += size;
+    } else if (field.type == kBytes) {
+      uint64_t length = 0;
+      if (!TakeVarint(text, &at, &length) || length > text.size() - at) return false;
+      field.bytes = text.substr(at, length);
+      field.is_message = depth < 12 && !field.bytes.empty() && Split(field.bytes, depth + 1, &field.fields);
+      at += length;
+    } else {
+      return false;
+    }
+    fields->push_back(std::move(field));
+  }
+  return true;
+}
+
+std::string Joined(const std::vector<Field>& fields) {
+  std::string text;
+  for (const Field& field : fields) {
+    text += VarintBytes(uint64_t{field.number} << 3 | field.type);
+    switch (field.type) {
+      case kVarint:
+        text += VarintBytes(field.bits);
+        break;
+      case kFixed32:
+      case kFixed64:
+        for (int k = 0; k < (field.type == kFixed32 ? 4 : 8); ++k)
+          text.push_back(static_cast<char>(field.bits >> 8 * k));
+        break;
+      case kBytes: {
+        const std::string content = field.is_message ? Joined(field.fields) : field.bytes;
+        text += VarintBytes(field.claimed < 0 ? content.size() : static_cast<uint64_t>(field.claimed)) + content;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return text;
+}
+
+// ------------------------------------------------------------------------------------------------------- known models
+
+constexpr int32_t kAllTypes = 28;
+
+// Tensors of all types, in raw_data or typed fields.
+std::vector<MessageWriter> AllTensors() {
+  std::vector<MessageWriter> tensors;
+  for (int32_t type = 1; type <= kAllTypes; ++type) {
+    const std::string name = "t" + std::to_string(type);
+    if (type != 8) {
+      const auto size = static_cast<size_t>(4 * BitsOf(static_cast<DataType>(type)) / 8);
+      tensors.push_back(TensorMessage(name, type, {2, 2}).Bytes(9, std::string(size, '\1')));
+    }
+  }
+  tensors.push_back(TensorMessage("floats", 1, {2}).PackedFloats(4, {1, 2}));
+  tensors.push_back(TensorMessage("apart", 1, {2}).Float(4, 1).Float(4, 2));
+  tensors.push_back(TensorMessage("halves", 10, {3}).PackedIntegers(5, {0x3c00, 0, 0xbc00}));
+  tensors.push_back(TensorMessage("fours", 22, {3}).PackedIntegers(5, {0x21, 3}));
+  tensors.push_back(TensorMessage("sixes", 27, {5}).PackedIntegers(5, {1, 2, 3, 4, 5}));
+  tensors.push_back(TensorMessage("integers", 7, {2}).Integer(7, 1).Integer(7, -1));
+  tensors.push_back(TensorMessage("unsigned", 12, {2}).PackedIntegers(11, {1, 2}));
+  tensors.push_back(TensorMessage("doubles", 11, {2}).PackedDoubles(10, {1, 2}));
+  tensors.push_back(TensorMessage("strings", 8, {2}).Bytes(6, "a").Bytes(6, "b"));
+  tensors.push_back(ExternalTensor("external", 1, {4}, {"location", "weights", "offset", "16", "length", "16"}));
+  return tensors;
+}
+
+MessageWriter Branch(const std::string& in, const std::string& out) {
+  GraphParts parts;
+  parts.nodes = {NodeMessage("Relu", {in}, {out})};
+  parts.outputs = {ValueInfo(out, {-1})};
+  return GraphMessage(parts, "branch");
+}
+
+MessageWriter FunctionMessage(const std::string& name, const MessageWriter& node) {
+  return MessageWriter()
+      .Bytes(1, name)
+      .Bytes(10, "mine")
+      .Bytes(4, "a")
+      .Bytes(5, "b")
+      .Bytes(6, "alpha")
+      .Message(11, IntAttribute("beta", 1))
+      .Message(7, node)
+      .Message(9, OperatorSet("", 18))
+      .Message(9, OperatorSet("mine", 1));
+}
+
+std::string RichModel() {
+  const MessageWriter type =
+      MessageWriter().Message(4, MessageWriter().Message(1, MessageWriter().Message(1, MessageWriter().Integer(1, 1))));
+  MessageWriter all = NodeMessage("All", {"x"}, {"all"}, "/m/all");
+  all.Message(5, MessageWriter().Bytes(1, "f").Float(2, 1).Integer(20, 1));
+  all.Message(5, MessageWriter().Bytes(1, "s").Bytes(4, "text").Integer(20, 3));
+  all.Message(5, MessageWriter().Bytes(1, "t").Message(5, FloatTensor("", {1}, {1})).Integer(20, 4));
+  all.Message(5, MessageWriter().Bytes(1, "fs").PackedFloats(7, {1, 2}).Integer(20, 6));
+  all.Message(5, MessageWriter().Bytes(1, "is").PackedIntegers(8, {1, -2}).Integer(20, 7));
+  all.Message(5, MessageWriter().Bytes(1, "ss").Bytes(9, "a").Bytes(9, "b").Integer(20, 8));
+  all.Message(5, MessageWriter().Bytes(1, "ts").Message(10, FloatTensor("", {1}, {1})).Integer(20, 9));
+  all.Message(5, MessageWriter().Bytes(1, "gs").Message(11, Branch("x", "inner")).Integer(20, 10));
+  all.Message(5, MessageWriter().Bytes(1, "tp").Message(14, type).Integer(20, 13));
+  all.Message(9, EntryMessage("namespace", "m"));
+  GraphParts parts;
+  parts.nodes = {all,
+                 NodeMessage("If", {"x"}, {"y"}, "choice")
+                     .Message(5, GraphAttribute("then_branch", Branch("x", "then")))
+                     .Message(5, GraphAttribute("else_branch", Branch("all", "else"))),
+                 NodeMessage("F", {"y"}, {"z"}, "call", "mine").Message(5, IntAttribute("alpha", 1))};
+  parts.initializers = AllTensors();
+  parts.inputs = {ValueInfo("x", {-1, 3}), ValueInfo("t1", {2, 2})};
+  parts.outputs = {ValueInfo("z", {-1})};
+  MessageWriter graph = GraphMessage(parts, "rich");
+  graph.Message(13, ValueInfo("all", {1}));
+  graph.Message(14, MessageWriter().Bytes(1, "x").Message(2, EntryMessage("SCALE_TENSOR", "t1")));
+  const MessageWriter reference = MessageWriter().Bytes(1, "alpha").Bytes(21, "alpha").Integer(20, 2);
+  MessageWriter model =
+      ModelMessage(graph, {FunctionMessage("F", NodeMessage("G", {"a"}, {"b"}, "", "mine").Message(5, reference)),
+                           FunctionMessage("G", NodeMessage("Relu", {"a"}, {"b"}))});
+  model.Message(8, OperatorSet("mine", 1)).Message(14, EntryMessage("k", "v"));
+  return model.bytes();
+}
+
+// ------------------------------------------------------------------------------------------------------------- damage
+
+Field* ChooseIn(std::vector<Field>& fields, Bytes& bytes) {
+  if (fields.empty()) return nullptr;
+  Field* field = &fields[bytes.Below(fields.size())];
+  while (field->is_message && !field->fields.empty() && bytes.Next() % 8 != 0) {
+    field = &field->fields[bytes.Below(field->fields.size())];
+  }
+  return field;
+}
+
+std::vector<Field>* ListOf(std::vector<Field>& fields, Bytes& bytes) {
+  std::vector<Field>* list = &fields;
+  for (int k = bytes.Next() % 6; k > 0 && !list->empty(); --k) {
+    Field& field = (*list)[bytes.Below(list->size())];
+    if (!field.is_message) break;
+    list = &field.fields;
+  }
+  return list;
+}
+
+uint64_t HostileNumber(Bytes& bytes) {
+  switch (bytes.Next() % 6) {
+    case 0:
+      return bytes.Next() % 40;
+    case 1:
+      return uint64_t{0} - bytes.Next() % 4;
+    case 2:
+      return uint64_t{1} << bytes.Below(64);
+    case 3:
+      return (uint64_t{1} << 63) - 1 - bytes.Next() % 4;
+    default:
+      return static_cast<uint64_t>(bytes.Word()) >> bytes.Below(64);
+  }
+}
+
+void DamageText(std::string& text, Bytes& bytes) {
+  const size_t where = text.empty() ? 0 : bytes.Below(65536) % text.size();
+  switch (bytes.Next() % 8) {
+    case 0:
+      if (!text.empty()) text[where] = static_cast<char>(bytes.Next());
+      break;
+    case 1:
+      text.insert(where, 1 + bytes.Below(4), static_cast<char>(bytes.Next()));
+      break;
+    case 2:
+      text.erase(where, 1 + bytes.Below(8));
+      break;
+    case 3:
+      text.resize(where);
+      break;
+    case 4:
+      text = "../weights";
+      break;
+    case 5:
+      text = std::to_string(static_cast<int64_t>(HostileNumber(bytes)));
+      break;
+    case 6:
+      text.clear();
+      break;
+    default:
+      text += text.size() < 4096 ? text : "";
+      break;
+  }
+}
+
+constexpr uint32_t kTypes[] = {kVarint, kFixed64, kBytes, kFixed32, kVarint, kBytes, 3, 7};
+
+void Damage(std::vector<Field>& model, Bytes& bytes) {
+  Field* field = ChooseIn(model, bytes);
+  if (field == nullptr) return;
+  switch (bytes.Next() % 16) {
+    case 0:
+      field->number = static_cast<uint32_t>(bytes.Below(32));
+      break;
+    case 1:
+      field->type = kTypes[bytes.Next() % 8];
+      break;
+    case 2:
+      field->claimed = static_cast<int64_t>(HostileNumber(bytes) >> 1);
+      break;
+    case 3: {
+      const Field copy = *ChooseIn(model, bytes);  // may hold the field itself
+      *field = copy;
+      break;
+    }
+    case 4: {
+      std::vector<Field>* list = ListOf(model, bytes);
+      const Field copy = *field;
+      list->insert(list->begin() + static_cast<std::ptrdiff_t>(bytes.Below(list->size() + 1)), copy);
+      break;
+    }
+    case 5: {
+      std::vector<Field>* list = ListOf(model, bytes);
+      if (!list->empty()) list->erase(list->begin() + static_cast<std::ptrdiff_t>(bytes.Below(list->size())));
+      break;
+    }
+    case 6: {
+      std::vector<Field>* list = ListOf(model, bytes);
+      if (list->size() > 1) std::swap(list->front(), (*list)[bytes.Below(list->size())]);
+      break;
+    }
+    case 7: {
+      const Field copy = *field;
+      field->is_message = true;
+      field->type = kBytes;
+      field->fields.push_back(copy);
+      break;
+    }
+    default:
+      if (field->type == kBytes && !field->is_message) {
+        DamageText(field->bytes, bytes);
+      } else {
+        field->bits = HostileNumber(bytes);
+      }
+      break;
+  }
+}
+
+// Counts the fields of a list, with those inside.
+size_t CountFields(const std::vector<Field>& fields) {
+  size_t count = fields.size();
+  for (const Field& field : fields) count += CountFields(field.fields);
+  return count;
+}
+
+// Repeats a field many times: what a reader makes of it must not grow without bound.
+void Grow(std::vector<Field>& model, Bytes& bytes) {
+  std::vector<Field>* list = ListOf(model, bytes);
+  if (list->empty()) return;
+  const Field copy = (*list)[bytes.Below(list->size())];
+  const std::string one = Joined({copy});
+  if (one.size() > 200) return;
+  const size_t count = size_t{1} << (10 + bytes.Below(9));
+  // In one field without structure, which costs no more than its bytes.
+  std::string many;
+  for (size_t k = 0; k < count; ++k) many += one;
+  Field whole;
+  whole.number = bytes.Next() % 2 == 0 ? 7 : 1;  // a graph, or a node of one
+  whole.type = kBytes;
+  whole.bytes = Joined(*list) + many;
+  if (list == &model) {
+    model.push_back(whole);
+  } else {
+    list->push_back(whole);
+    list->insert(list->end(), std::min<size_t>(count, 2000), copy);
+  }
+}
+
+std::string Draw(Bytes& bytes) {
+  if (bytes.Next() % 2 == 1) return bytes.Rest();
+  static const auto& seeds = *new std::vector<std::string>{SmallModel(), RichModel(), RichModel()};
+  std::vector<Field> model;
+  if (!Split(seeds[bytes.Below(seeds.size())], 0, &model)) std::abort();
+  for (int k = 0; k == 0 || (k < 8 && bytes.Below(2) == 0); ++k) {
+    if (CountFields(model) < 100000) Damage(model, bytes);
+  }
+  if (bytes.Below(64) == 63) Grow(model, bytes);
+  std::string text = Joined(model);
+  if (bytes.Below(16) == 15) DamageText(text, bytes);
+  return text;
+}
+
+// ------------------------------------------------------------------------------------------------------- what is read
+
+// A folder with a file of weights in it, beside which models lie.
+class Folder {
+ public:
+  Folder() : path_((std::filesystem::temp_directory_path() / ("onnx_fuzzer_" + std::to_string(::getpid()))).string()) {
+    std::filesystem::create_directories(path_);
+    std::ofstream(path_ + "/weights") << std::string(kWeights, 'w');
+  }
+  ~Folder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  std::string Model() const { return path_ + "/m.onnx"; }
+
+  static constexpr size_t kWeights = 4096;
+
+ private:
+  std::string path_;
+};
+
+// Finds the elements of all tensors of a graph, also in graphs inside, and touches them.
+void Touch(const GraphProto& graph, const ModelProto& model, ExternalFiles* files, std::vector<TensorData>* found);
+
+void Touch(const TensorProto& tensor, const ModelProto& model, ExternalFiles* files, std::vector<TensorData>* found) {
+  model.file->budget.Take(3 * sizeof(TensorData) + tensor.dims.size() * sizeof(int64_t));
+  TensorData data = ReadTensorData(tensor, model, files);
+  unsigned sum = 0;
+  for (size_t k = 0; k < data.bytes.size; ++k) sum += static_cast<unsigned char>(data.bytes.data[k]);
+  data.strings.ForEachBytes([&](absl::string_view text) { sum += static_cast<unsigned>(text.size()); });
+  if (sum == 0xffffffff) std::abort();  // so that nothing is left out
+  Unpacked(data, &model.file->budget);
+  found->push_back(std::move(data));
+}
+
+void Touch(const std::vector<NodeProto>& nodes, const ModelProto& model, ExternalFiles* files,
+           std::vector<TensorData>* found) {
+  for (const NodeProto& node : nodes) {
+    for (const AttributeProto& attribute : node.attributes) {
+      if (attribute.type == AttributeType::kInts) attribute.list.Integers();
+      if (attribute.type == AttributeType::kFloats) attribute.list.Floats();
+      if (attribute.type == AttributeType::kStrings) attribute.list.Texts();
+      for (const TensorProto& tensor : attribute.tensors()) Touch(tensor, model, files, found);
+      for (const GraphProto& graph : attribute.graphs()) Touch(graph, model, files, found);
+    }
+  }
+}
+
+void Touch(const GraphProto& graph, const ModelProto& model, ExternalFiles* files, std::vector<TensorData>* found) {
+  for (const TensorProto& tensor : graph.initializers) Touch(tensor, model, files, found);
+  Touch(graph.nodes, model, files, found);
+}
+
+// True when a model is refused as it should be.
+bool Refused(const Error& e) {
+  const std::string text = e.what();
+  const bool clear = !text.empty() && text.find('\n') == std::string::npos && text.size() < 4000 &&
+                     (e.code() == absl::StatusCode::kInvalidArgument || e.code() == absl::StatusCode::kUnimplemented ||
+                      e.code() == absl::StatusCode::kNotFound);
+  if (!clear) std::fprintf(stderr, "unclear: %s\n", text.c_str());
+  return clear;
+}
+
+// Reads a model as far as it goes: its elements are found also where its graph is refused. True when all is well.
+bool Read(std::string& text, const std::string& path) {
+  weights::Bytes view;
+  view.data = text.data();
+  view.size = text.size();
+  try {
+    const ModelProto model = ReadModelProto(view, "m.onnx");
+    ExternalFiles files(path);
+    std::vector<TensorData> found;
+    Touch(model.graph, model, &files, &found);
+    for (const FunctionProto& function : model.functions) Touch(function.nodes, model, &files, &found);
+  } catch (const Error& e) {
+    if (!Refused(e)) return false;
+  }
+  try {
+    CheckModel(ReadModelProto(view, "m.onnx"));
+  } catch (const Error& e) {
+    return Refused(e);
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace addend::onnx
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using addend::onnx::Folder;
+  static const Folder folder;
+  static const auto& path = *new std::string(folder.Model());
+  addend::Bytes bytes(data, size);
+  std::string text = addend::onnx::Draw(bytes);
+  const int64_t before = live_bytes;
+  most_bytes = before;
+  const bool clear = addend::onnx::Read(text, path);
+  const int64_t taken = most_bytes - before;
+  const int64_t allowed = 4 * static_cast<int64_t>(text.size() + Folder::kWeights) + (int64_t{64} << 20);
+  if (taken > allowed) {
+    std::fprintf(stderr, "took %lld bytes for %zu\n", static_cast<long long>(taken), text.size());
+    return -1;
+  }
+  return clear ? 0 : -1;
+}
