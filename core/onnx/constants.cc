@@ -1,0 +1,116 @@
+// Constants, sizes, and changes of type.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/tensor_text.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/onnx/context.h"
+#include "core/onnx/families.h"
+
+namespace addend::onnx {
+namespace {
+
+using at::Tensor;
+
+Results Constant(const Context& context) {
+  if (context.HasAttribute("value")) return context.TensorAttribute("value");
+  const auto constant = [&](const Tensor& tensor) { return context.placement().ConstantOf(tensor, /*copy=*/false); };
+  const TracingPause pause;
+  if (context.HasAttribute("value_float")) {
+    return constant(at::scalar_tensor(context.FloatAttribute("value_float"), at::kFloat));
+  }
+  if (context.HasAttribute("value_int")) {
+    return constant(at::scalar_tensor(context.IntAttribute("value_int"), at::kLong));
+  }
+  if (context.HasAttribute("value_floats")) {
+    return constant(at::tensor(context.FloatsAttribute("value_floats"), at::kFloat));
+  }
+  if (context.HasAttribute("value_ints")) return constant(at::tensor(context.IntsAttribute("value_ints"), at::kLong));
+  throw context.Invalid("no attribute says which constant it is");
+}
+
+Results ConstantOfShape(const Context& context) {
+  const std::vector<int64_t> sizes = context.Integers(0);
+  if (!context.HasAttribute("value")) return at::zeros(sizes, context.Options(context.TypeOf(DataType::kFloat)));
+  const Datum& value = context.TensorAttribute("value");
+  if (!value.IsKnown() || value.known.numel() != 1) throw context.Invalid("the value is not one number");
+  const at::Scalar number = [&] {
+    const TracingPause pause;
+    return value.known.item();
+  }();
+  return at::full(sizes, number, context.Options(context.TensorOf(value).scalar_type()));
+}
+
+// The descent of what a value's own sizes say.
+Descent DescentOfSizes(const Datum& datum) {
+  if (datum.IsKnown() || datum.descent == Descent::kConstants) return Descent::kConstants;
+  return Descent::kSizes;
+}
+
+Results Shape(const Context& context) {
+  const std::vector<int64_t> sizes = context.Tensor(0).sizes().vec();
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const auto bound = [&](const char* name, int64_t otherwise) {
+    const int64_t place = context.IntAttribute(name, otherwise);
+    return std::clamp<int64_t>(place < 0 ? place + rank : place, 0, rank);
+  };
+  const int64_t start = bound("start", 0);
+  const int64_t end = std::max(start, bound("end", rank));
+  const TracingPause pause;
+  const std::vector<int64_t> chosen(sizes.begin() + start, sizes.begin() + end);
+  return Datum::Known(at::tensor(chosen, at::kLong), DescentOfSizes(context.Input(0)));
+}
+
+Results Size(const Context& context) {
+  const int64_t count = context.Tensor(0).numel();
+  const TracingPause pause;
+  return Datum::Known(at::scalar_tensor(count, at::kLong), DescentOfSizes(context.Input(0)));
+}
+
+// The result of a conversion to an integer that does not hold the number is undefined: processors differ.
+void RequireFitting(const Context& context, const Tensor& x, at::ScalarType type) {
+  if (!c10::isFloatingType(x.scalar_type()) || !c10::isIntegralType(type, /*includeBool=*/false)) return;
+  if (x.numel() == 0) return;
+  const TracingPause pause;
+  const Tensor wide = at::trunc(x.to(at::kDouble));
+  const double least = wide.min().item<double>(), most = wide.max().item<double>();
+  const int bits = static_cast<int>(8 * c10::elementSize(type));
+  const bool is_signed = type != at::kByte;
+  const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+  if (least >= (is_signed ? -limit : 0) && most < limit) return;
+  throw context.Invalid(absl::StrCat("casts ", least >= (is_signed ? -limit : 0) ? most : least, " to ",
+                                     DtypeWord(type), ", which does not hold it"));
+}
+
+Results CastTo(const Context& context, at::ScalarType type) {
+  const Tensor x = context.Tensor(0);
+  if (x.scalar_type() == type) return context.Input(0);
+  if (type == at::kChar || type == at::kByte) context.RefuseQuantizing(0);
+  RequireFitting(context, x, type);
+  return x.to(type);
+}
+
+Results Cast(const Context& context) { return CastTo(context, context.TypeAttribute("to")); }
+
+Results CastLike(const Context& context) { return CastTo(context, context.Tensor(1).scalar_type()); }
+
+Results Identity(const Context& context) { return context.Input(0); }
+
+}  // namespace
+
+void RegisterConstants(OperatorTable& table) {
+  table.Add("Constant", 1, Constant)
+      .Inputs(0)
+      .Attributes({"value", "value_float", "value_floats", "value_int", "value_ints"});
+  table.Add("ConstantOfShape", 9, ConstantOfShape).Attributes({"value"}).Known(KnownIf::kInputsConstant);
+  table.Add("Shape", 1, Shape).Attributes({"start", "end"});
+  table.Add("Size", 1, Size);
+  table.Add("Cast", 6, Cast).Attributes({"to", "saturate", "round_mode"});
+  table.Add("CastLike", 15, CastLike).Inputs(2).Attributes({"saturate", "round_mode"});
+  table.Add("Identity", 1, Identity);
+}
+
+}  // namespace addend::onnx

@@ -1,0 +1,8 @@
+#include "core/onnx/context.h"
+#include "core/onnx/families.h"
+
+namespace addend::onnx {
+
+void RegisterLosses(OperatorTable& /*table*/) {}
+
+}  // namespace addend::onnx

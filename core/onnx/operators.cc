@@ -1,0 +1,101 @@
+#include "core/onnx/operators.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/onnx/families.h"
+#include "core/onnx/node_name.h"
+
+namespace addend::onnx {
+namespace {
+
+int64_t NewestOf(absl::string_view domain) {
+  if (domain.empty()) return kNewestOpset;
+  return domain == kMachineLearningDomain ? kNewestMachineLearningOpset : kNewestMicrosoftOpset;
+}
+
+std::string InputCountText(size_t least, size_t most) {
+  if (most == std::numeric_limits<size_t>::max()) return absl::StrCat(least, " or more");
+  return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
+}
+
+}  // namespace
+
+void OperatorRow::Check(const NodeProto& node) const {
+  if (node.inputs.size() < least_inputs_ || node.inputs.size() > most_inputs_) {
+    throw InvalidArgument(absl::StrCat(NameOf(node), " has ", node.inputs.size(), " inputs; the operator takes ",
+                                       InputCountText(least_inputs_, most_inputs_)));
+  }
+  for (const AttributeProto& attribute : node.attributes) {
+    if (std::find(attributes_.begin(), attributes_.end(), attribute.name) != attributes_.end()) continue;
+    throw Unimplemented(absl::StrCat(NameOf(node), " has the attribute ", Quoted(std::string(attribute.name)),
+                                     ", which is not supported; write the model without it"));
+  }
+}
+
+OperatorRow& OperatorTable::AddTo(const char* domain, const char* name, int64_t since, OperatorFunction function) {
+  std::vector<OperatorRow>& rows = rows_[{domain, name}];
+  return *rows.insert(
+      std::find_if(rows.begin(), rows.end(), [&](const OperatorRow& row) { return row.since() > since; }),
+      OperatorRow(since, function));
+}
+
+const OperatorRow& OperatorTable::Find(const Operator& op) const {
+  const std::string domain(op.domain);
+  const auto found = rows_.find({domain, std::string(op.node->op_type)});
+  if (found == rows_.end()) {
+    throw Unimplemented(absl::StrCat(
+        NameOf(*op.node), " is of an operator that is not supported; ",
+        domain.empty() ? "write the model without it" : "write the model with operators of ai.onnx alone"));
+  }
+  if (op.version > NewestOf(op.domain)) {
+    throw Unimplemented(absl::StrCat(NameOf(*op.node), " is of version ", op.version,
+                                     " of its operator set; the newest that this version of Addend knows is ",
+                                     NewestOf(op.domain), ": update Addend, or export the model for that one"));
+  }
+  // The last line that begins at the node's version or before it.
+  const std::vector<OperatorRow>& rows = found->second;
+  auto row = std::find_if(rows.rbegin(), rows.rend(), [&](const OperatorRow& r) { return r.since() <= op.version; });
+  if (row == rows.rend() || op.version > row->until()) {
+    throw Unimplemented(
+        absl::StrCat(NameOf(*op.node), " is of version ", op.version,
+                     " of its operator set, in which the operator is not supported; it is from version ",
+                     rows.front().since(), " on: convert the model with onnx.version_converter"));
+  }
+  return *row;
+}
+
+const OperatorTable& Operators() {
+  static const OperatorTable& all = *[] {
+    auto* table = new OperatorTable();
+    RegisterActivations(*table);
+    RegisterArithmetic(*table);
+    RegisterAttention(*table);
+    RegisterComparisons(*table);
+    RegisterConstants(*table);
+    RegisterControlFlow(*table);
+    RegisterConvolutions(*table);
+    RegisterIndexing(*table);
+    RegisterLosses(*table);
+    RegisterMatrices(*table);
+    RegisterMicrosoft(*table);
+    RegisterNormalizations(*table);
+    RegisterPools(*table);
+    RegisterQuantized(*table);
+    RegisterRandom(*table);
+    RegisterRecurrent(*table);
+    RegisterReductions(*table);
+    RegisterResampling(*table);
+    RegisterSequences(*table);
+    RegisterShapes(*table);
+    RegisterSignal(*table);
+    RegisterVision(*table);
+    return table;
+  }();
+  return all;
+}
+
+}  // namespace addend::onnx

@@ -1,0 +1,116 @@
+// The table of operators: which function runs an operator of a domain and version, and what it accepts.
+//
+// An operator is a line in the Register function of its family's file, and a function there. A new family also stands
+// in families.h and operators.cc.
+#ifndef ADDEND_CORE_ONNX_OPERATORS_H_
+#define ADDEND_CORE_ONNX_OPERATORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/onnx/datum.h"
+#include "core/onnx/graph.h"
+
+namespace addend::onnx {
+
+class Context;
+
+using OperatorFunction = Results (*)(const Context& context);
+
+// Newest versions of the operator sets that the table knows.
+inline constexpr int64_t kNewestOpset = 28;
+inline constexpr int64_t kNewestMachineLearningOpset = 5;
+inline constexpr int64_t kNewestMicrosoftOpset = 1;
+
+inline constexpr char kMachineLearningDomain[] = "ai.onnx.ml";
+inline constexpr char kMicrosoftDomain[] = "com.microsoft";
+
+// Condition under which results are known where all inputs are; see Note [Known values].
+enum class KnownIf {
+  kInputs,          // nothing more: they have as many elements as the inputs say by their own sizes
+  kSizesConstant,   // the inputs behind the first, which say how many elements there are, are constants
+  kInputsConstant,  // all inputs are constants
+  kNever,           // it draws numbers, or decides itself
+};
+
+// A line of the table. It holds from its version up to the next line of its name.
+class OperatorRow {
+ public:
+  OperatorRow(int64_t since, OperatorFunction function) : since_(since), function_(function) {}
+
+  // How many inputs a node has. Without: one.
+  OperatorRow& Inputs(size_t least, size_t most) {
+    least_inputs_ = least;
+    most_inputs_ = most;
+    return *this;
+  }
+  OperatorRow& Inputs(size_t count) { return Inputs(count, count); }
+  OperatorRow& InputsFrom(size_t least) { return Inputs(least, std::numeric_limits<size_t>::max()); }
+  // Names of the attributes that the function reads, or that change nothing. Others are refused.
+  OperatorRow& Attributes(std::vector<std::string> names) {
+    attributes_ = std::move(names);
+    return *this;
+  }
+  OperatorRow& Known(KnownIf condition) {
+    known_ = condition;
+    return *this;
+  }
+  // The last version in which the operator is there.
+  OperatorRow& Until(int64_t version) {
+    until_ = version;
+    return *this;
+  }
+  // A note on every model that has the operator; the names of its nodes are added: "numbers are drawn".
+  OperatorRow& Note(std::string note) {
+    note_ = std::move(note);
+    return *this;
+  }
+
+  int64_t since() const { return since_; }
+  int64_t until() const { return until_; }
+  OperatorFunction function() const { return function_; }
+  KnownIf known() const { return known_; }
+  const std::string& note() const { return note_; }
+
+  // Throws InvalidArgument for a node with another number of inputs, Unimplemented for one with an attribute that the
+  // function does not read.
+  void Check(const NodeProto& node) const;
+
+ private:
+  int64_t since_;
+  int64_t until_ = std::numeric_limits<int64_t>::max();
+  OperatorFunction function_;
+  size_t least_inputs_ = 1;
+  size_t most_inputs_ = 1;
+  std::vector<std::string> attributes_;
+  KnownIf known_ = KnownIf::kInputs;
+  std::string note_;
+};
+
+class OperatorTable {
+ public:
+  // Adds a line, for operators of the default domain.
+  OperatorRow& Add(const char* name, int64_t since, OperatorFunction function) {
+    return AddTo("", name, since, function);
+  }
+  OperatorRow& AddTo(const char* domain, const char* name, int64_t since, OperatorFunction function);
+
+  // Finds the line of a node's operator. Throws Unimplemented, with the node, where there is none.
+  const OperatorRow& Find(const Operator& op) const;
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::vector<OperatorRow>> rows_;  // by domain and name
+};
+
+// The table of all families.
+const OperatorTable& Operators();
+
+}  // namespace addend::onnx
+
+#endif  // ADDEND_CORE_ONNX_OPERATORS_H_

@@ -1,0 +1,174 @@
+#include "core/onnx/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/onnx/node_name.h"
+#include "core/onnx/node_place.h"
+#include "core/onnx/tensor_data.h"
+#include "core/onnx/to_tensor.h"
+
+namespace addend::onnx {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(Plan* plan) : plan_(*plan), budget_(plan->model.proto->file->budget) {}
+
+  void PlanAll() {
+    plan_.functions.resize(plan_.model.functions.size());
+    plan_.body.body = &plan_.model.body;
+    plan_.body.graph = GraphOf(plan_.model.body.graph, plan_.model.body, /*is_main=*/true);
+    // Functions are planned when a call is met, so that those which nothing calls refuse nothing.
+    while (!called_.empty()) {
+      const size_t number = called_.back();
+      called_.pop_back();
+      PlanFunction(number);
+    }
+    for (const auto& [note, nodes] : notes_) plan_.notes.push_back(absl::StrCat(note, ": ", Listed(nodes)));
+  }
+
+ private:
+  void PlanFunction(size_t number) {
+    const Function& function = plan_.model.functions[number];
+    BodyPlan& body = plan_.functions[number];
+    for (const AttributeProto& attribute : function.proto->attribute_defaults) {
+      if (!attribute.graphs().empty()) {
+        throw Unimplemented(absl::StrCat("the function ", Quoted(std::string(function.proto->name)),
+                                         " has an attribute that is a graph, which is not supported"));
+      }
+      body.defaults.push_back(AttributeOf(attribute, /*graph=*/nullptr));
+    }
+    body.graph = GraphOf(function.body.graph, function.body, /*is_main=*/false);
+  }
+
+  size_t AddConstant(const TensorProto& proto, absl::string_view name) {
+    const TensorData data = ReadTensorData(proto, *plan_.model.proto, &plan_.files);
+    budget_.TakeElement(plan_.constants);
+    plan_.constants.push_back({ToTensor(data, PlaceText(proto, *plan_.model.proto), &budget_), name});
+    return plan_.constants.size() - 1;
+  }
+
+  // `graph`: the number of the first graph of the node that no attribute before this one has; null: there are none.
+  Attribute AttributeOf(const AttributeProto& proto, int* graph) {
+    budget_.Take(3 * sizeof(Attribute));
+    Attribute attribute;
+    attribute.name = proto.name;
+    attribute.reference = proto.ref_attr_name;
+    attribute.type = proto.type;
+    attribute.f = proto.f;
+    attribute.i = proto.i;
+    budget_.Take(proto.s.size());
+    attribute.s = std::string(proto.s);
+    if (proto.type == AttributeType::kFloats) attribute.floats = proto.list.Floats();
+    if (proto.type == AttributeType::kInts) attribute.ints = proto.list.Integers();
+    if (proto.type == AttributeType::kStrings) {
+      for (const absl::string_view text : proto.list.Texts()) {
+        budget_.Take(3 * sizeof(std::string) + text.size());
+        attribute.strings.emplace_back(text);
+      }
+    }
+    for (const TensorProto& tensor : proto.tensors()) attribute.tensors.push_back(AddConstant(tensor, {}));
+    if (graph != nullptr && !proto.graphs().empty()) {
+      attribute.graph = *graph;
+      *graph += static_cast<int>(proto.graphs().size());
+    }
+    return attribute;
+  }
+
+  GraphPlan GraphOf(const Graph& graph, const Body& body, bool is_main) {
+    GraphPlan plan;
+    plan.graph = &graph;
+    budget_.Take(graph.initializers.size() * sizeof(plan.constants[0]));
+    for (const Initializer& initializer : graph.initializers) {
+      const absl::string_view name = is_main ? initializer.tensor->name : absl::string_view();
+      plan.constants.emplace_back(initializer.value, AddConstant(*initializer.tensor, name));
+    }
+    budget_.Take(graph.operators.size() * sizeof(Step));
+    plan.steps.reserve(graph.operators.size());
+    for (const Operator& op : graph.operators) plan.steps.push_back(StepOf(op, body));
+    FindLastUses(graph, &plan);
+    return plan;
+  }
+
+  Step StepOf(const Operator& op, const Body& body) {
+    Step step;
+    step.op = &op;
+    if (op.function >= 0) {
+      const auto number = static_cast<size_t>(op.function);
+      if (plan_.functions[number].body == nullptr) {
+        plan_.functions[number].body = &plan_.model.functions[number].body;
+        called_.push_back(number);
+      }
+    } else {
+      step.row = &Operators().Find(op);
+      step.row->Check(*op.node);
+      if (!step.row->note().empty()) {
+        budget_.Take(kMostQuoted + weights::kMapNodeCost);
+        notes_[step.row->note()].push_back(NameOf(*op.node));
+      }
+    }
+    int next_graph = 0;
+    for (const AttributeProto& attribute : op.node->attributes) {
+      step.attributes.push_back(AttributeOf(attribute, &next_graph));
+    }
+    for (const Graph& inner : op.graphs) step.graphs.push_back(GraphOf(inner, body, /*is_main=*/false));
+    step.place = PlaceOf(*op.node);
+    return step;
+  }
+
+  // A graph frees its own values alone: those of graphs around it may be read by a later turn of a loop.
+  void FindLastUses(const Graph& graph, GraphPlan* plan) {
+    absl::flat_hash_set<int> kept;  // seen from the end on, or given back
+    absl::flat_hash_set<int> own;
+    const auto add_own = [&](int value) {
+      budget_.Take(weights::kMapNodeCost);
+      if (value != kNoValue) own.insert(value);
+    };
+    for (const int value : graph.inputs) add_own(value);
+    for (const Initializer& initializer : graph.initializers) add_own(initializer.value);
+    for (const Operator& op : graph.operators) {
+      for (const int value : op.outputs) add_own(value);
+    }
+    for (const int value : graph.outputs) {
+      if (own.contains(value) && kept.insert(value).second) plan->dead.push_back(value);
+    }
+    for (size_t k = plan->steps.size(); k-- > 0;) {
+      Step& step = plan->steps[k];
+      const auto use = [&](int value) {
+        if (own.contains(value) && kept.insert(value).second) step.dead.push_back(value);
+      };
+      for (const int value : step.op->inputs) use(value);
+      for (const Graph& inner : step.op->graphs) {
+        for (const int value : inner.captured) use(value);
+      }
+      for (const int value : step.op->outputs) use(value);
+    }
+    for (const int value : own) {
+      if (!kept.contains(value)) plan->dead.push_back(value);
+    }
+  }
+
+  Plan& plan_;
+  weights::MemoryBudget& budget_;
+  std::vector<size_t> called_;                             // functions that are still to be planned
+  std::map<std::string, std::vector<std::string>> notes_;  // nodes, by what has to be known of them
+};
+
+}  // namespace
+
+std::shared_ptr<const Plan> MakePlan(CheckedModel model, ExternalFiles files) {
+  auto plan = std::make_shared<Plan>();
+  plan->model = std::move(model);
+  plan->files = std::move(files);
+  plan->notes = plan->model.notes;
+  Planner(plan.get()).PlanAll();
+  return plan;
+}
+
+}  // namespace addend::onnx

@@ -1,0 +1,26 @@
+// Runs the plan of an ONNX model node by node, by operators that LibTorch's dispatcher sees.
+#ifndef ADDEND_CORE_ONNX_RUN_H_
+#define ADDEND_CORE_ONNX_RUN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/onnx/datum.h"
+#include "core/onnx/placement.h"
+#include "core/onnx/plan.h"
+
+namespace addend::onnx {
+
+// The most nodes that one run may go through. Loops count their turns by it: a body of known values calls no operator
+// that could end a run that is cancelled.
+inline constexpr int64_t kMostNodesRun = 10000000;
+
+// Returns the outputs for the inputs of the model's graph. `constants`: the plan's, as the model has them. A value is
+// freed behind its last use. Operators count as called at their nodes' places. What LibTorch throws becomes
+// InvalidArgument with the node, or Unimplemented where it has no such kernel; errors of Addend's own pass through.
+std::vector<Datum> RunPlan(const Plan& plan, const std::vector<Datum>& constants, const Placement& placement,
+                           std::vector<Datum> inputs);
+
+}  // namespace addend::onnx
+
+#endif  // ADDEND_CORE_ONNX_RUN_H_
