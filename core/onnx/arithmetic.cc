@@ -55,10 +55,10 @@ Results Pow(const Context& context) {
   const Operands x = TwoOperands(context);
   const at::ScalarType type = x.a.scalar_type();
   const bool rounds = c10::isIntegralType(type, /*includeBool=*/false) && c10::isFloatingType(x.b.scalar_type());
-  const Tensor base = rounds ? x.a.to(at::kDouble) : x.a;
-  if (x.b_number) return at::pow(base, *x.b_number).to(type);
+  const Tensor base = rounds ? InType(x.a, at::kDouble) : x.a;
+  if (x.b_number) return InType(at::pow(base, *x.b_number), type);
   if (x.a_number && type == x.b.scalar_type()) return at::pow(*x.a_number, x.b);
-  return at::pow(base, x.b).to(type);
+  return InType(at::pow(base, x.b), type);
 }
 
 // One to many operands, of which the last two are combined until one is left.

@@ -30,4 +30,8 @@ Operands TwoOperands(const Context& context) {
   return operands;
 }
 
+at::Tensor InType(const at::Tensor& tensor, at::ScalarType type) {
+  return tensor.scalar_type() == type ? tensor : tensor.to(type);
+}
+
 }  // namespace addend::onnx

@@ -25,6 +25,9 @@ struct Operands {
 
 Operands TwoOperands(const Context& context);
 
+// The tensor itself where it has the type: a conversion that does nothing is not for the trace.
+at::Tensor InType(const at::Tensor& tensor, at::ScalarType type);
+
 }  // namespace addend::onnx
 
 #endif  // ADDEND_CORE_ONNX_OPERANDS_H_

@@ -25,7 +25,8 @@ struct Shared {
   const Plan& plan;
   const std::vector<Datum>& constants;
   const Placement& placement;
-  int64_t nodes_left = kMostNodesRun;
+  const int64_t most_nodes;
+  int64_t nodes_left;
 };
 
 // Whether the results of a node are known values; see Note [Known values].
@@ -104,7 +105,7 @@ class BodyRun : public Surroundings {
 
   void RunStep(const Step& step) const {
     if (--shared_.nodes_left < 0) {
-      throw Unimplemented(absl::StrCat("the loops of the model run more than ", kMostNodesRun,
+      throw Unimplemented(absl::StrCat("the loops of the model run more than ", shared_.most_nodes,
                                        " nodes, which is more than is supported; the last was ",
                                        NameOf(*step.op->node)));
     }
@@ -160,8 +161,8 @@ class BodyRun : public Surroundings {
 }  // namespace
 
 std::vector<Datum> RunPlan(const Plan& plan, const std::vector<Datum>& constants, const Placement& placement,
-                           std::vector<Datum> inputs) {
-  Shared shared{plan, constants, placement};
+                           std::vector<Datum> inputs, int64_t most_nodes) {
+  Shared shared{plan, constants, placement, most_nodes, most_nodes};
   return BodyRun(&shared, plan.body, {}).RunGraph(plan.body.graph, std::move(inputs));
 }
 

@@ -19,7 +19,7 @@ inline constexpr int64_t kMostNodesRun = 10000000;
 // freed behind its last use. Operators count as called at their nodes' places. What LibTorch throws becomes
 // InvalidArgument with the node, or Unimplemented where it has no such kernel; errors of Addend's own pass through.
 std::vector<Datum> RunPlan(const Plan& plan, const std::vector<Datum>& constants, const Placement& placement,
-                           std::vector<Datum> inputs);
+                           std::vector<Datum> inputs, int64_t most_nodes = kMostNodesRun);
 
 }  // namespace addend::onnx
 
