@@ -22,6 +22,7 @@ namespace addend {
 namespace {
 
 constexpr char kGraph[] = "program.json";
+constexpr char kOnnx[] = "model.onnx";  // whatever its file is called
 constexpr char kWeights[] = "weights.safetensors";
 
 bool IsFolder(const std::string& path) {
@@ -45,7 +46,15 @@ std::string DigestOfBoth(const std::string& graph, const std::string& weights) {
 }  // namespace
 
 std::string Sha256OfModel(const std::string& path) {
-  if (!IsFolder(path)) return Sha256OfFile(path);
+  if (!IsFolder(path)) {
+    const std::vector<std::string> beside = FilesBeside(path);
+    if (beside.empty()) return Sha256OfFile(path);
+    const size_t end = path.rfind('/');
+    const std::string folder = end == std::string::npos ? "" : path.substr(0, end + 1);
+    std::string listed = absl::StrCat(Sha256OfFile(path), "  ", kOnnx, "\n");
+    for (const std::string& file : beside) absl::StrAppend(&listed, Sha256OfFile(folder + file), "  ", file, "\n");
+    return Sha256(listed);
+  }
   return DigestOfBoth(Sha256OfFile(absl::StrCat(path, "/", kGraph)), Sha256OfFile(absl::StrCat(path, "/", kWeights)));
 }
 

@@ -18,7 +18,9 @@
 namespace addend {
 
 // SHA-256 of a model, as hexadecimal digits. Of a file: that of its bytes. Of the folder of a recorded program: that of
-// what `sha256sum program.json weights.safetensors` prints there, so that one digest stands for both. Throws NotFound,
+// what `sha256sum program.json weights.safetensors` prints there, so that one digest stands for both. Of an ONNX model
+// with weights in files beside it: that of what `sha256sum` prints for model.onnx, as which the model stands there, and
+// for each of those files in the order of their first use. Throws NotFound,
 // and InvalidArgument for a folder without a program.
 std::string Sha256OfModel(const std::string& path);
 // Digest of a program that need not be in a folder: that of the folder which SaveProgram() would write.

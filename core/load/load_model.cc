@@ -14,6 +14,7 @@
 #include "core/exported/exported_model.h"
 #include "core/exported/program.h"
 #include "core/model/torchscript.h"
+#include "core/onnx/onnx_model.h"
 #include "core/weights/mapped_file.h"
 
 namespace addend {
@@ -58,7 +59,7 @@ std::string WhatItIs(const weights::Bytes& bytes, const exported::Archive* archi
   // ir_version, and behind it producer_name or another field of an ONNX model that is text or a message.
   if (bytes.size > 3 && bytes.data[0] == 0x08 && bytes.data[1] > 0 && bytes.data[1] < 32 &&
       (bytes.data[2] == 0x12 || bytes.data[2] == 0x3a || bytes.data[2] == 0x42)) {
-    return "an ONNX file, it seems";
+    return "an ONNX file that is not whole, it seems";
   }
   return {};
 }
@@ -120,7 +121,9 @@ weights::Bytes MapIfPossible(const std::string& path) {
 
 std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& options) {
   if (exported::IsExportedProgram(path)) return LoadExported(path, options);
-  return LoadWhole(MapIfPossible(path), path, [&](const std::vector<std::string>& notes) {
+  weights::Bytes bytes = MapIfPossible(path);
+  if (IsOnnxBytes(bytes.data, bytes.size)) return LoadOnnx(path, options);
+  return LoadWhole(std::move(bytes), path, [&](const std::vector<std::string>& notes) {
     return LoadTorchScript(path, WithNotes(options, notes));
   });
 }
@@ -128,12 +131,18 @@ std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& o
 std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::string& name,
                                       const ScriptOptions& options) {
   if (exported::IsExportedProgramBytes(data, size)) return LoadExportedBytes(data, size, name, options);
+  if (IsOnnxBytes(data, size)) return LoadOnnxBytes(data, size, name, options);
   weights::Bytes bytes;
   bytes.data = const_cast<char*>(static_cast<const char*>(data));  // only read
   bytes.size = size;
   return LoadWhole(std::move(bytes), name, [&](const std::vector<std::string>& notes) {
     return LoadTorchScriptBytes(data, size, name, WithNotes(options, notes));
   });
+}
+
+std::vector<std::string> FilesBeside(const std::string& path) {
+  const weights::Bytes bytes = MapIfPossible(path);
+  return IsOnnxBytes(bytes.data, bytes.size) ? WeightFilesOf(path) : std::vector<std::string>();
 }
 
 }  // namespace addend

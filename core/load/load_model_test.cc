@@ -1,15 +1,18 @@
 #include "core/load/load_model.h"
 
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstddef>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "core/model/torchscript.h"
+#include "core/onnx/onnx_testing.h"
 
 namespace addend {
 namespace {
@@ -41,6 +44,32 @@ TEST(LoadModel, SaysWhereATorchScriptFileHasNoChecksums) {
   EXPECT_THAT(model->Notes(), ElementsAre(HasSubstr("of the file have no checksum, so that damage there is not seen")));
   EXPECT_THAT(MethodsOf(*model, {"forward"})->Notes(), ElementsAre(HasSubstr("no checksum")));
   EXPECT_THAT(model->To(at::kCPU)->Notes(), ElementsAre(HasSubstr("no checksum")));
+}
+
+// y = x + w, of three numbers, with w in a file beside the model.
+std::string WrittenOnnx(const std::string& name, const std::string& weights) {
+  onnx::GraphParts parts;
+  parts.nodes = {onnx::NodeMessage("Add", {"x", "w"}, {"y"})};
+  parts.initializers = {onnx::ExternalTensor("w", 1, {3}, {"location", name + ".bin"})};
+  parts.inputs = {onnx::ValueInfo("x", {3})};
+  parts.outputs = {onnx::ValueInfo("y", {3})};
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path) << onnx::ModelMessage(onnx::GraphMessage(parts)).bytes();
+  std::ofstream(path + ".bin") << weights;
+  return path;
+}
+
+TEST(LoadModel, ReadsOnnxByContent) {
+  const std::string weights(12, '\0');
+  const std::string path = WrittenOnnx("anything.pt", weights);
+  const at::Tensor x = at::ones({3});
+  EXPECT_TRUE(at::equal(LoadModel(path)->Run({x}).toTensor(), x));
+  EXPECT_THAT(FilesBeside(path), ElementsAre("anything.pt.bin"));
+  const std::string small = onnx::SmallModel();
+  const auto model = LoadModelBytes(small.data(), small.size(), "small.onnx");
+  EXPECT_EQ(model->Run({at::ones({2, 3})}).toTensor().sizes(), at::IntArrayRef({2, 2}));
+  EXPECT_EQ(model->To(at::kCPU, at::kDouble)->Run({at::ones({2, 3}, at::kDouble)}).toTensor().scalar_type(),
+            at::kDouble);
 }
 
 }  // namespace

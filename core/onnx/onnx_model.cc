@@ -160,7 +160,7 @@ class OnnxModel : public Model {
     return notes;
   }
 
-  std::shared_ptr<Model> To(c10::Device device, std::optional<c10::ScalarType> dtype) const {
+  std::shared_ptr<Model> To(const c10::Device& device, std::optional<c10::ScalarType> dtype) const override {
     ScriptOptions options;
     options.dtype = dtype ? dtype : dtype_;
     options.notes = notes_;
@@ -215,15 +215,19 @@ class OnnxModel : public Model {
   std::vector<std::string> module_paths_;
 };
 
-std::shared_ptr<Model> Load(weights::Bytes bytes, const std::string& name, ExternalFiles files,
-                            const ScriptOptions& options) {
+std::shared_ptr<const Plan> PlanOf(weights::Bytes bytes, const std::string& name, ExternalFiles files) {
   if (!IsOnnx(absl::string_view(bytes.data, bytes.size))) {
     throw InvalidArgument(absl::StrCat(OneLine(name), " is not an ONNX model"));
   }
-  const TracingPause pause;
   CheckedModel model = CheckModel(ReadModelProto(std::move(bytes), name));
   RequireKnownInputs(model.body);
-  return std::make_shared<OnnxModel>(MakePlan(std::move(model), std::move(files)), options, c10::Device(c10::kCPU),
+  return MakePlan(std::move(model), std::move(files));
+}
+
+std::shared_ptr<Model> Load(weights::Bytes bytes, const std::string& name, ExternalFiles files,
+                            const ScriptOptions& options) {
+  const TracingPause pause;
+  return std::make_shared<OnnxModel>(PlanOf(std::move(bytes), name, std::move(files)), options, c10::Device(c10::kCPU),
                                      /*copy=*/false);
 }
 
@@ -249,9 +253,14 @@ bool IsOnnxBytes(const void* data, size_t size) {
   return onnx::IsOnnx(absl::string_view(static_cast<const char*>(data), size));
 }
 
-std::shared_ptr<Model> CopyOnnxTo(const Model& model, c10::Device device, std::optional<c10::ScalarType> dtype) {
-  const auto* own = dynamic_cast<const onnx::OnnxModel*>(&model);
-  return own == nullptr ? nullptr : own->To(device, dtype);
+std::vector<std::string> WeightFilesOf(const std::string& path) {
+  std::vector<std::string> files;
+  const TracingPause pause;
+  for (const onnx::ExternalFile& file :
+       onnx::PlanOf(weights::MapFile(path), path, onnx::ExternalFiles(path))->files.files()) {
+    files.push_back(file.location);
+  }
+  return files;
 }
 
 }  // namespace addend

@@ -3,13 +3,10 @@
 #ifndef ADDEND_CORE_ONNX_ONNX_MODEL_H_
 #define ADDEND_CORE_ONNX_ONNX_MODEL_H_
 
-#include <c10/core/Device.h>
-#include <c10/core/ScalarType.h>
-
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/model/model.h"
 
@@ -33,8 +30,9 @@ std::shared_ptr<Model> LoadOnnxBytes(const void* data, size_t size, const std::s
 // Whether bytes are those of an ONNX model, as far as the fields of its outermost message tell.
 bool IsOnnxBytes(const void* data, size_t size);
 
-// Copies an ONNX model to another device, as CopyTo does for TorchScript; null if the model is none.
-std::shared_ptr<Model> CopyOnnxTo(const Model& model, c10::Device device, std::optional<c10::ScalarType> dtype = {});
+// The files beside an ONNX model that hold its weights, as it names them, in the order of their first use. Throws what
+// LoadOnnx() throws.
+std::vector<std::string> WeightFilesOf(const std::string& path);
 
 }  // namespace addend
 
