@@ -7,7 +7,7 @@ import os
 MENU = [
     ("Begin", ["index.html", "docs/first_program.html", "docs/concepts.html", "gallery.html", "docs/results.html"]),
     ("Languages", ["docs/python.html", "docs/java.html", "docs/csharp.html", "docs/c_api.html", "docs/from_python.html",
-                   "docs/from_export.html", "docs/transformers.html"]),
+                   "docs/from_export.html", "docs/from_onnx.html", "docs/transformers.html"]),
     ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",
                  "reference/cpp.html", "reference/c.html", "docs/ops.html", "docs/schemas/README.html"]),
     ("More", ["docs/policies.html", "docs/tracing.html", "docs/audit.html", "docs/eager.html", "docs/extending.html",
@@ -19,6 +19,7 @@ NAMES = {
     "index.html": "What it is",
     "docs/from_python.html": "From Python to the others",
     "docs/from_export.html": "From torch.export",
+    "docs/from_onnx.html": "From ONNX",
     "docs/transformers.html": "Hugging Face models",
     "docs/results.html": "Unexpected results",
     "docs/conformance.html": "Conformance",
