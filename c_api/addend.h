@@ -768,16 +768,17 @@ ADDEND_API void addend_request_release(addend_request* request) ADDEND_NOEXCEPT;
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
 
-/* Loads a TorchScript file, or a program that torch.export saved (.pt2), on the CPU and in evaluation mode. The content
- * decides which it is. Loading an exported program runs nothing. Running it calls the operators that the file names,
- * and a TorchScript file is code: run only what you trust.
+/* Loads a TorchScript file, a program that torch.export saved (.pt2), or an ONNX model, on the CPU and in evaluation
+ * mode. The content decides which it is. Loading an exported program or an ONNX model runs nothing. Running it calls
+ * the operators that the file names, and a TorchScript file is code: run only what you trust. Weights of an ONNX model
+ * may stand in files beside it.
  * in: dtype: what parameters and floating-point buffers are converted to; 0: as they are.
  * out: out_model (new).
  * errors: NOT_FOUND; UNIMPLEMENTED, with the operator's position, where the file holds compiled operations, which
  * tracing cannot see, or calls operators that this LibTorch does not have. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load(const char* path, int32_t dtype,
                                                              addend_model** out_model) ADDEND_NOEXCEPT;
-/* Loads the bytes of such a file.
+/* Loads the bytes of such a file, which has no others beside it.
  * in: data (borrowed); dtype: as in addend_model_load.
  * out: out_model (new).
  * errors: as addend_model_load. */

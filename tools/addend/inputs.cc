@@ -316,7 +316,8 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
   if (!FileExists(run.model_path + "/program.json")) {
     throw InvalidArgument(
         absl::StrCat(run.model_path,
-                     " is not a TorchScript file, no exported program (.pt2), and no folder of addend trace --save"));
+                     " is not a TorchScript file, no exported program (.pt2), no ONNX model, and no folder of addend "
+                     "trace --save"));
   }
   RecordedProgram program = LoadProgram(run.model_path);
   if (dtype) program = InDtype(program, *dtype);

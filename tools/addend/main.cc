@@ -244,8 +244,8 @@ std::string NotEmpty(const std::string& path) { return path.empty() ? "the path 
 
 void AddModelOption(CLI::App& app, RunArguments& run) {
   app.add_option("MODEL", run.model,
-                 "A TorchScript file, an exported program (.pt2), or\n"
-                 "a folder of addend trace --save. All are programs:\nload only what you trust.")
+                 "A TorchScript file, an exported program (.pt2), an\n"
+                 "ONNX model, or a folder of addend trace --save. All\nare programs: load only what you trust.")
       ->required()
       ->option_text(" ");
 }

@@ -22,7 +22,8 @@ public sealed class Model : AddendObject
 
     private ModelHandle Handle => (ModelHandle)OwnedHandle;
 
-    /// <summary>Loads a TorchScript file, or a program that torch.export saved (.pt2). Run only what you trust.</summary>
+    /// <summary>Loads a TorchScript file, a program that torch.export saved (.pt2), or an ONNX model. Run only what you
+    /// trust.</summary>
     /// <param name="path">The file.</param>
     /// <param name="dtype">Converts parameters and floating-point buffers; null: as they are.</param>
     /// <returns>The model.</returns>

@@ -460,7 +460,8 @@ class Model(Handle):
 
 
 def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None) -> Model:
-    """Loads a TorchScript file, or a program that `torch.export.save` wrote (``.pt2``). Run only what you trust.
+    """Loads a TorchScript file, a program that `torch.export.save` wrote (``.pt2``), or an ONNX model. Run only what you
+    trust.
 
     Args:
         source: the path, or the bytes of the file.
@@ -468,7 +469,7 @@ def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None)
 
     Raises:
         NotFound: there is no such file.
-        InvalidArgument: it is neither of them, or cut off.
+        InvalidArgument: it is none of them, or cut off.
         Unimplemented: it holds compiled operations, which tracing cannot see, or calls operators that this LibTorch does
             not have.
     """

@@ -22,7 +22,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Loads a TorchScript file, or a program that {@code torch.export} saved ({@code .pt2}).
+   * Loads a TorchScript file, a program that {@code torch.export} saved ({@code .pt2}), or an ONNX model.
    *
    * @param path the file
    * @return the model
@@ -32,7 +32,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Loads a TorchScript file, or a program that {@code torch.export} saved ({@code .pt2}).
+   * Loads a TorchScript file, a program that {@code torch.export} saved ({@code .pt2}), or an ONNX model.
    *
    * @param path the file
    * @param dtype what parameters and floating-point buffers are converted to; {@code null}: as they are
