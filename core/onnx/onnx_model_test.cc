@@ -244,7 +244,7 @@ TEST(OnnxModel, ComputesInAnotherType) {
       {}, options);
   EXPECT_EQ(RunOne(*model, {at::ones({1, 3}, at::kDouble)}).scalar_type(), at::kDouble);
   EXPECT_EQ(model->NamedTensors()[0].second.scalar_type(), at::kDouble);
-  const auto narrow = CopyOnnxTo(*model, at::kCPU, at::kFloat);
+  const auto narrow = model->To(at::kCPU, at::kFloat);
   EXPECT_EQ(RunOne(*narrow, {at::ones({1, 3})}).scalar_type(), at::kFloat);
 }
 
