@@ -138,7 +138,7 @@ Results ConvTranspose(const Context& context) {
 
 // ----------------------------------------------------------------------------------------------------- deformed
 
-// Where the windows' elements lie along dimension k, before they are moved: [kernel, outputs].
+// The places of the windows' elements along dimension k, before they are moved: [kernel, outputs].
 Tensor Places(const Windows& windows, size_t k, const Tensor& like) {
   const TracingPause pause;
   const auto steps = [](int64_t count, int64_t step) { return at::mul(at::arange(count, at::kDouble), step); };

@@ -286,6 +286,7 @@ void KeepRatio(const Context& context, const std::string& policy, Resampling* re
     r.scale = scale;
     r.new_size = static_cast<int64_t>(std::round(scale * static_cast<float>(r.old_size)));
   }
+  resampling->has_scales = true;
 }
 
 void ReadRoi(const Context& context, Resampling* resampling) {
