@@ -1,0 +1,110 @@
+#include "core/onnx/node_testing.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/run_model.h"
+#include "core/onnx/onnx_model.h"
+
+namespace addend::onnx {
+namespace {
+
+// The number of a type in ONNX.
+int32_t NumberOf(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Byte:
+      return 2;
+    case c10::ScalarType::Char:
+      return 3;
+    case c10::ScalarType::Int:
+      return 6;
+    case c10::ScalarType::Long:
+      return 7;
+    case c10::ScalarType::Bool:
+      return 9;
+    default:
+      return 1;
+  }
+}
+
+MessageWriter ValueOf(const std::string& name, const at::Tensor& value) {
+  MessageWriter shape;
+  for (const int64_t size : value.sizes()) shape.Message(1, MessageWriter().Integer(1, size));
+  const MessageWriter tensor = MessageWriter().Integer(1, NumberOf(value.scalar_type())).Message(2, shape);
+  return MessageWriter().Bytes(1, name).Message(2, MessageWriter().Message(1, tensor));
+}
+
+}  // namespace
+
+MessageWriter FloatAttribute(const std::string& name, float value) {
+  return MessageWriter().Bytes(1, name).Float(2, value).Integer(20, 1);
+}
+
+MessageWriter TextAttribute(const std::string& name, const std::string& text) {
+  return MessageWriter().Bytes(1, name).Bytes(4, text).Integer(20, 3);
+}
+
+MessageWriter TextsAttribute(const std::string& name, const std::vector<std::string>& texts) {
+  MessageWriter attribute = MessageWriter().Bytes(1, name);
+  for (const std::string& text : texts) attribute.Bytes(9, text);
+  return attribute.Integer(20, 8);
+}
+
+MessageWriter FloatsAttribute(const std::string& name, const std::vector<float>& values) {
+  return MessageWriter().Bytes(1, name).PackedFloats(7, values).Integer(20, 6);
+}
+
+MessageWriter IntsAttribute(const std::string& name, const std::vector<int64_t>& values) {
+  return MessageWriter().Bytes(1, name).PackedIntegers(8, values).Integer(20, 7);
+}
+
+NodeModel& NodeModel::Input(const at::Tensor& value) {
+  names_.push_back(absl::StrCat("x", names_.size()));
+  parts_.inputs.push_back(ValueOf(names_.back(), value));
+  inputs_.emplace_back(value);
+  return *this;
+}
+
+NodeModel& NodeModel::Constant(const at::Tensor& value) {
+  names_.push_back(absl::StrCat("x", names_.size()));
+  const at::Tensor packed = value.contiguous();
+  const std::string bytes(static_cast<const char*>(packed.data_ptr()), packed.nbytes());
+  parts_.initializers.push_back(
+      TensorMessage(names_.back(), NumberOf(value.scalar_type()), value.sizes().vec()).Bytes(9, bytes));
+  return *this;
+}
+
+NodeModel& NodeModel::None() {
+  names_.emplace_back();
+  return *this;
+}
+
+NodeModel& NodeModel::Attribute(MessageWriter attribute) {
+  attributes_.push_back(std::move(attribute));
+  return *this;
+}
+
+std::vector<at::Tensor> NodeModel::Run(size_t outputs) const {
+  GraphParts parts = parts_;
+  std::vector<std::string> results;
+  for (size_t k = 0; k < outputs; ++k) {
+    results.push_back(absl::StrCat("y", k));
+    parts.outputs.push_back(ValueInfo(results.back(), {-1}));
+  }
+  MessageWriter node = NodeMessage(op_type_, names_, results, "node", domain_);
+  for (const MessageWriter& attribute : attributes_) node.Message(5, attribute);
+  parts.nodes = {node};
+  MessageWriter model;
+  model.Integer(1, 8).Bytes(2, "test").Message(7, GraphMessage(parts)).Message(8, OperatorSet("", version_));
+  if (!domain_.empty()) model.Message(8, OperatorSet(domain_, 1));
+  const auto loaded = LoadOnnxBytes(model.bytes().data(), model.bytes().size(), "model.onnx");
+  const c10::IValue result = RunModel(*loaded, inputs_, "x");
+  if (outputs == 1) return {result.toTensor()};
+  std::vector<at::Tensor> tensors;
+  for (const std::string& name : results) tensors.push_back(result.toGenericDict().at(name).toTensor());
+  return tensors;
+}
+
+}  // namespace addend::onnx

@@ -1,0 +1,49 @@
+// Models of one node, for tests of operators.
+#ifndef ADDEND_CORE_ONNX_NODE_TESTING_H_
+#define ADDEND_CORE_ONNX_NODE_TESTING_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/onnx/onnx_testing.h"
+
+namespace addend::onnx {
+
+MessageWriter FloatAttribute(const std::string& name, float value);
+MessageWriter TextAttribute(const std::string& name, const std::string& text);
+MessageWriter TextsAttribute(const std::string& name, const std::vector<std::string>& texts);
+MessageWriter FloatsAttribute(const std::string& name, const std::vector<float>& values);
+MessageWriter IntsAttribute(const std::string& name, const std::vector<int64_t>& values);
+
+class NodeModel {
+ public:
+  // `version`: of the default domain's operator set.
+  explicit NodeModel(std::string op_type, std::string domain = "", int64_t version = 17)
+      : op_type_(std::move(op_type)), domain_(std::move(domain)), version_(version) {}
+
+  NodeModel& Input(const at::Tensor& value);     // of the model
+  NodeModel& Constant(const at::Tensor& value);  // in the file
+  NodeModel& None();
+  NodeModel& Attribute(MessageWriter attribute);
+
+  // The first `outputs` results.
+  std::vector<at::Tensor> Run(size_t outputs = 1) const;
+
+ private:
+  std::string op_type_;
+  std::string domain_;
+  int64_t version_;
+  std::vector<std::string> names_;
+  std::vector<MessageWriter> attributes_;
+  GraphParts parts_;
+  std::vector<c10::IValue> inputs_;
+};
+
+}  // namespace addend::onnx
+
+#endif  // ADDEND_CORE_ONNX_NODE_TESTING_H_
