@@ -78,7 +78,8 @@ Activation ActivationOf(const Context& context, const std::string& name, Coeffic
   throw context.Refused(absl::StrCat("the activation ", name, " is not supported"));
 }
 
-// ----------------------------------------------------------------------------------------------- the parts of a network
+// ----------------------------------------------------------------------------------------------- the parts of a
+// network
 
 // A node's tensors, time first, and its attributes.
 struct Network {
@@ -193,7 +194,8 @@ Tensor LastState(const Network& net, const Tensor& last) {
   return net.is_batch_first ? at::transpose(last, 0, 1) : last;
 }
 
-// ------------------------------------------------------------------------------------------------- LibTorch's own layers
+// ------------------------------------------------------------------------------------------------- LibTorch's own
+// layers
 
 // The gates of a weight, stacked along dimension 0, in LibTorch's order.
 Tensor Ordered(const Tensor& weight, const std::vector<int64_t>& order) {
@@ -230,7 +232,8 @@ bool IsPlain(const Network& net) {
   return !net.lengths.defined() && !net.clip && !net.peephole.defined() && net.x.size(0) > 0;
 }
 
-// ---------------------------------------------------------------------------------------------------------- step by step
+// ---------------------------------------------------------------------------------------------------------- step by
+// step
 
 // One direction of a network.
 struct Way {
@@ -316,7 +319,8 @@ std::vector<Tensor> StepByStep(const Context& context, const Network& net, int64
   return results;
 }
 
-// ----------------------------------------------------------------------------------------------------------------- LSTM
+// -----------------------------------------------------------------------------------------------------------------
+// LSTM
 
 const std::vector<std::string>& LstmDefaults() {
   static const auto& names = *new std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"};
@@ -354,7 +358,8 @@ Results Lstm(const Context& context) {
   });
 }
 
-// ------------------------------------------------------------------------------------------------------------------ GRU
+// ------------------------------------------------------------------------------------------------------------------
+// GRU
 
 const std::vector<std::string>& GruDefaults() {
   static const auto& names = *new std::vector<std::string>{"Sigmoid", "Tanh"};
@@ -386,7 +391,8 @@ Results Gru(const Context& context) {
   });
 }
 
-// ------------------------------------------------------------------------------------------------------------------ RNN
+// ------------------------------------------------------------------------------------------------------------------
+// RNN
 
 Results Rnn(const Context& context) {
   const Network net = NetworkOf(context, 1);

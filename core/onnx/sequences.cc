@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-// What the form of a value says, not what it holds: how many elements it has, whether it is there.
+// The descent of the form of a value, not of its content: how many elements it has, whether it is there.
 Descent DescentOfForm(const Datum& datum) { return std::min(datum.descent, Descent::kSizes); }
 
 // A position in a sequence of `size` elements, counted from its end where it is negative.

@@ -184,7 +184,7 @@ struct Pads {
   Sizes before;
   Sizes behind;
 
-  // As LibTorch has them: the last axis first.
+  // The pads in the order of LibTorch: the last axis first.
   Sizes FromTheLast() const {
     Sizes pads;
     for (size_t d = before.size(); d-- > 0;) {
