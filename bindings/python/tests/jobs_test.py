@@ -104,7 +104,7 @@ class JobTest(unittest.TestCase):
         self.assertEqual([name for name in columns if name in names], names)
 
     def test_the_device_is_one_that_libtorch_knows(self):
-        with self.assertRaisesRegex(addend.AddendError, '"gpu" names no device; use cpu, cuda or cuda:1'):
+        with self.assertRaisesRegex(addend.Error, '"gpu" names no device; use cpu, cuda or cuda:1'):
             self.make(device="gpu")
         self.assertEqual(self.make(device="cpu")["shards"], 5)
 
