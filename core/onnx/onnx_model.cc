@@ -254,12 +254,10 @@ bool IsOnnxBytes(const void* data, size_t size) {
 }
 
 std::vector<std::string> WeightFilesOf(const std::string& path) {
-  std::vector<std::string> files;
   const TracingPause pause;
-  for (const onnx::ExternalFile& file :
-       onnx::PlanOf(weights::MapFile(path), path, onnx::ExternalFiles(path))->files.files()) {
-    files.push_back(file.location);
-  }
+  const auto plan = onnx::PlanOf(weights::MapFile(path), path, onnx::ExternalFiles(path));
+  std::vector<std::string> files;
+  for (const onnx::ExternalFile& file : plan->files.files()) files.push_back(file.location);
   return files;
 }
 
