@@ -51,10 +51,17 @@ Tensor Saturated(const Context& context, const Tensor& numbers, const Tensor& ze
   return at::clamp(whole, least, most).to(type);
 }
 
+// The operator set from which on zero points may have 4 bits.
+constexpr int64_t kFourBits = 21;
+
 Results QuantizeLinear(const Context& context) {
   context.RefuseQuantizing(0);
   context.RefuseQuantizing(1);
   const Tensor x = context.Tensor(0), scale = context.Tensor(1), zero = context.OptionalTensor(2);
+  // Such numbers are unpacked into eight bits when they are read, and what is quantized would saturate at those.
+  if (zero.defined() && context.version() >= kFourBits) {
+    throw context.Refused("quantizes constants by a zero point that may be of four bits; store what it gives instead");
+  }
   const c10::ScalarType type =
       zero.defined() ? zero.scalar_type() : NamedType(context, "output_dtype").value_or(at::kByte);
   const c10::ScalarType compute = NamedType(context, "precision").value_or(scale.scalar_type());
