@@ -1,8 +1,11 @@
 // Elements chosen and written by indices, masks and positions.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/tracing_scope.h"
@@ -294,13 +297,10 @@ Groups GroupsOf(const Tensor& vector) {
   return {at::index(order, At(0, starts)), at::scatter(at::zeros_like(order), 0, order, number)};
 }
 
-// Groups of the rows of a matrix: the elements' own groups are their order.
+// Groups of the rows of a matrix: the elements' own groups are in the order of the elements.
 Groups GroupsOfRows(const Tensor& matrix) {
   const Tensor numbers = at::reshape(GroupsOf(at::reshape(matrix, {-1})).number, matrix.sizes());
-  const auto [rows, number, count] = at::unique_dim(numbers, 0, /*sorted=*/true, /*return_inverse=*/true);
-  const Tensor place = at::arange(matrix.size(0), number.options());
-  const Tensor last = at::full({rows.size(0)}, matrix.size(0), number.options());
-  return {at::scatter_reduce(last, 0, number, place, "amin"), number};
+  return GroupsOf(std::get<1>(at::unique_dim(numbers, 0, /*sorted=*/true, /*return_inverse=*/true)));
 }
 
 // Groups in the order of their first elements.

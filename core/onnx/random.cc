@@ -2,7 +2,11 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
@@ -99,7 +103,7 @@ Results Dropout(const Context& context) {
   std::vector<Datum> results{context.Input(0)};
   if (!context.Wants(1)) return results;
   const Tensor x = context.Tensor(0);
-  // The input passes unchanged. Before version 10 the mask has the type of the input.
+  // The mask of elements that stay. Before version 10 it has the type of the input.
   const Tensor mask = at::ones_like(x, x.options().dtype(context.version() < 10 ? x.scalar_type() : at::kBool));
   const Descent descent = std::min(context.Input(0).descent, Descent::kSizes);
   results.push_back(context.is_known() ? Datum::Known(mask, descent) : Datum::Of(mask, descent));

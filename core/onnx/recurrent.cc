@@ -25,7 +25,7 @@ namespace {
 
 using at::Tensor;
 
-// -------------------------------------------------------------------------------------------------------- activations
+// --------------------------------------------------------------------------------------------------------- activations
 
 using Activation = std::function<Tensor(const Tensor&)>;
 
@@ -78,8 +78,7 @@ Activation ActivationOf(const Context& context, const std::string& name, Coeffic
   throw context.Refused(absl::StrCat("the activation ", name, " is not supported"));
 }
 
-// ----------------------------------------------------------------------------------------------- the parts of a
-// network
+// ---------------------------------------------------------------------------------------------- the parts of a network
 
 // A node's tensors, time first, and its attributes.
 struct Network {
@@ -161,7 +160,7 @@ Network NetworkOf(const Context& context, int64_t gates) {
 std::vector<std::vector<Activation>> ActivationsOf(const Context& context, const Network& net,
                                                    const std::vector<std::string>& defaults) {
   std::vector<std::string> names = net.activations;
-  for (int64_t d = 0; names.size() < defaults.size() * net.directions && net.activations.empty(); ++d) {
+  for (int64_t d = 0; net.activations.empty() && d < net.directions; ++d) {
     names.insert(names.end(), defaults.begin(), defaults.end());
   }
   if (names.size() != defaults.size() * static_cast<size_t>(net.directions)) {
@@ -194,8 +193,7 @@ Tensor LastState(const Network& net, const Tensor& last) {
   return net.is_batch_first ? at::transpose(last, 0, 1) : last;
 }
 
-// ------------------------------------------------------------------------------------------------- LibTorch's own
-// layers
+// ----------------------------------------------------------------------------------------------- LibTorch's own layers
 
 // The gates of a weight, stacked along dimension 0, in LibTorch's order.
 Tensor Ordered(const Tensor& weight, const std::vector<int64_t>& order) {
@@ -232,8 +230,7 @@ bool IsPlain(const Network& net) {
   return !net.lengths.defined() && !net.clip && !net.peephole.defined() && net.x.size(0) > 0;
 }
 
-// ---------------------------------------------------------------------------------------------------------- step by
-// step
+// -------------------------------------------------------------------------------------------------------- step by step
 
 // One direction of a network.
 struct Way {
@@ -319,8 +316,7 @@ std::vector<Tensor> StepByStep(const Context& context, const Network& net, int64
   return results;
 }
 
-// -----------------------------------------------------------------------------------------------------------------
-// LSTM
+// ---------------------------------------------------------------------------------------------------------------- LSTM
 
 const std::vector<std::string>& LstmDefaults() {
   static const auto& names = *new std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"};
@@ -358,8 +354,7 @@ Results Lstm(const Context& context) {
   });
 }
 
-// ------------------------------------------------------------------------------------------------------------------
-// GRU
+// ----------------------------------------------------------------------------------------------------------------- GRU
 
 const std::vector<std::string>& GruDefaults() {
   static const auto& names = *new std::vector<std::string>{"Sigmoid", "Tanh"};
@@ -391,8 +386,7 @@ Results Gru(const Context& context) {
   });
 }
 
-// ------------------------------------------------------------------------------------------------------------------
-// RNN
+// ----------------------------------------------------------------------------------------------------------------- RNN
 
 Results Rnn(const Context& context) {
   const Network net = NetworkOf(context, 1);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"

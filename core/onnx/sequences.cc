@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/tracing_scope.h"
@@ -14,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-// The descent of the form of a value, not of its content: how many elements it has, whether it is there.
+// The descent of a value's form, not of what it holds: how many elements it has, whether it is there.
 Descent DescentOfForm(const Datum& datum) { return std::min(datum.descent, Descent::kSizes); }
 
 // A position in a sequence of `size` elements, counted from its end where it is negative.

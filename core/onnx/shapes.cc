@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/onnx/context.h"
@@ -143,11 +145,12 @@ Results Split(const Context& context) {
   return at::split_with_sizes(x, lengths, axis);
 }
 
-// Part of an axis, backward for a negative step.
+// Part of an axis, backward for a negative step: a start before the first element is then the first.
 Tensor Cut(const Tensor& x, int64_t axis, int64_t start, int64_t end, int64_t step) {
   if (step > 0) return at::slice(x, axis, start, end, step);
   const int64_t size = x.size(axis);
-  const int64_t first = std::clamp<int64_t>(start < 0 ? start + size : start, -1, size - 1);
+  if (size == 0) return x;
+  const int64_t first = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size - 1);
   const int64_t beyond = std::clamp<int64_t>(end < 0 ? end + size : end, -1, size - 1);
   if (first <= beyond) return at::slice(x, axis, 0, 0);
   // A step beyond the size reaches the first element only; its negation does not overflow.
@@ -184,7 +187,7 @@ struct Pads {
   Sizes before;
   Sizes behind;
 
-  // The pads in the order of LibTorch: the last axis first.
+  // The order that LibTorch has: the last axis first.
   Sizes FromTheLast() const {
     Sizes pads;
     for (size_t d = before.size(); d-- > 0;) {
@@ -311,14 +314,14 @@ Results SpaceToDepth(const Context& context) {
 
 // ---------------------------------------------------------------------------------------------------------------- bits
 
-// The bits of each element as another type of as many bits. They are copied, for a reinterpreted view is not traced.
+// The bits of each element as another type of as many bits. Compositions have no bits: a trace refuses decomposed ones.
 Results BitCast(const Context& context) {
   const Tensor x = context.Tensor(0);
   const at::ScalarType type = context.TypeAttribute("to");
   if (c10::elementSize(type) != c10::elementSize(x.scalar_type())) {
     throw context.Invalid("the types have different numbers of bits");
   }
-  return x.scalar_type() == type ? x : at::clone(x).view(type);
+  return x.scalar_type() == type ? x : x.view(type);
 }
 
 void AddJoining(OperatorTable& table) {
