@@ -151,7 +151,7 @@ Results Lrn(const Context& context) {
   return at::div(x, norm);
 }
 
-// Rows of zeros stay zeros.
+// Rows of zeros stay zeros: they are divided by 1. The smallest of norms serves a baseline of zeros.
 Results LpNormalization(const Context& context) {
   const Tensor x = context.Tensor(0);
   const int64_t p = context.IntAttribute("p", 2);
@@ -159,7 +159,7 @@ Results LpNormalization(const Context& context) {
   const int64_t axis = context.Axis(context.IntAttribute("axis", -1), x.dim());
   const Tensor norm = at::linalg_vector_norm(x, p, at::IntArrayRef{axis}, /*keepdim=*/true);
   const double least = x.scalar_type() == at::kHalf ? 6e-8 : std::numeric_limits<float>::min();
-  return at::div(x, at::clamp_min(norm, least));
+  return at::div(x, at::masked_fill(at::clamp_min(norm, least), at::eq(norm, 0), 1));
 }
 
 Results MeanVarianceNormalization(const Context& context) {
