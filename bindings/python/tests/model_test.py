@@ -285,7 +285,6 @@ class CallbackTest(unittest.TestCase):
 
     def test_contexts_let_go_of_their_listeners(self):
         import gc
-import math
         import weakref
 
         class Progress:
