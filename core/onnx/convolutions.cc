@@ -7,6 +7,7 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/plain_convolution.h"
 #include "core/onnx/windows.h"
 
 namespace addend::onnx {
@@ -14,38 +15,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr size_t kMostDimensions = 3;
-
-// The sizes of the kernel; an attribute may say them, too.
-PerDimension KernelOf(const Context& context, const Tensor& weight) {
-  if (weight.dim() < 3) throw context.Invalid("the weight has no spatial dimension");
-  const PerDimension sizes = weight.sizes().slice(2).vec();
-  if (PerDimensionAttribute(context, "kernel_shape", sizes.size(), 0) != sizes &&
-      context.HasAttribute("kernel_shape")) {
-    throw context.Invalid("the attribute kernel_shape is not the shape of the weight");
-  }
-  if (sizes.size() > kMostDimensions) {
-    throw context.Refused(absl::StrCat("convolutions over ", sizes.size(), " dimensions are not computed"));
-  }
-  return sizes;
-}
-
-c10::optional<Tensor> BiasOf(const Context& context, size_t k) {
-  return context.Has(k) ? c10::optional<Tensor>(context.Tensor(k)) : c10::nullopt;
-}
-
 Results Conv(const Context& context) {
-  Tensor x = context.Tensor(0);
-  const Tensor weight = context.Tensor(1);
-  Windows windows = WindowsOf(context, SpatialSizes(context, x), KernelOf(context, weight));
-  const bool is_even = windows.before == windows.after &&
-                       std::all_of(windows.before.begin(), windows.before.end(), [](int64_t pad) { return pad >= 0; });
-  if (!is_even) {
-    x = PadSpatial(x, windows.before, windows.after);
-    windows.before.assign(windows.rank(), 0);
-  }
-  return at::convolution(x, weight, BiasOf(context, 2), windows.strides, windows.before, windows.dilations,
-                         /*transposed=*/false, PerDimension(windows.rank(), 0), context.IntAttribute("group", 1));
+  return PlainConvolution(context, context.Tensor(0), context.Tensor(1), BiasOf(context, 2));
 }
 
 // ------------------------------------------------------------------------------------------------- transposed
@@ -254,9 +225,7 @@ Results Col2Im(const Context& context) {
 }  // namespace
 
 void RegisterConvolutions(OperatorTable& table) {
-  table.Add("Conv", 1, Conv)
-      .Inputs(2, 3)
-      .Attributes({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+  table.Add("Conv", 1, Conv).Inputs(2, 3).Attributes(ConvolutionAttributes());
   table.Add("ConvTranspose", 1, ConvTranspose)
       .Inputs(2, 3)
       .Attributes(

@@ -84,7 +84,7 @@ Results FusedGemm(const Context& context) {
 
 // Input 3 is added before the activation.
 Results FusedConv(const Context& context) {
-  Tensor y = PlainConvolution(context, context.Tensor(0), context.Tensor(1), context.OptionalTensor(2));
+  Tensor y = PlainConvolution(context, context.Tensor(0), context.Tensor(1), BiasOf(context, 2));
   if (context.Has(3)) y = at::add(y, context.Tensor(3));
   return Activated(context, y, context.TextAttribute("activation", ""), context.FloatsAttribute("activation_params"));
 }
@@ -124,14 +124,6 @@ Normalized RootNormalized(const Context& context, const Tensor& x, int64_t axis,
   const Tensor inverse = at::rsqrt(at::add(at::mean(at::square(wide), dims, /*keepdim=*/true), epsilon));
   const Tensor result = InType(at::mul(wide, inverse), x.scalar_type());
   return {at::mul(result, weight), {}, inverse};
-}
-
-Results OldLayerNormalization(const Context& context) {
-  const bool wants_moments = context.Wants(1) || context.Wants(2);
-  const Normalized y =
-      LayerNormalized(context, context.Tensor(0), context.IntAttribute("axis", -1), context.Tensor(1),
-                      context.OptionalTensor(2), context.FloatAttribute("epsilon", 1e-5), wants_moments);
-  return {y.result, y.mean, y.inverse};
 }
 
 Results SimplifiedLayerNormalization(const Context& context) {
@@ -401,11 +393,7 @@ void RegisterMicrosoft(OperatorTable& table) {
       .Inputs(4)
       .Attributes({"interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim", "scale"});
 
-  // The runtime writes these into the default domain, the first before the standard has it.
-  table.Add("LayerNormalization", 1, OldLayerNormalization)
-      .Inputs(2, 3)
-      .Attributes({"axis", "epsilon", "stash_type"})
-      .Until(16);
+  // The runtime writes it into the default domain as well, like LayerNormalization before the standard has that.
   const std::vector<std::string> attributes{"axis", "epsilon", "stash_type"};
   table.Add("SimplifiedLayerNormalization", 1, SimplifiedLayerNormalization).Inputs(2).Attributes(attributes);
   add("SimplifiedLayerNormalization", SimplifiedLayerNormalization).Inputs(2).Attributes(attributes);

@@ -38,6 +38,9 @@ void OperatorRow::Check(const NodeProto& node) const {
 
 OperatorRow& OperatorTable::AddTo(const char* domain, const char* name, int64_t since, OperatorFunction function) {
   std::vector<OperatorRow>& rows = rows_[{domain, name}];
+  if (std::any_of(rows.begin(), rows.end(), [&](const OperatorRow& row) { return row.since() == since; })) {
+    throw Internal(absl::StrCat("the table has two lines of ", name, " from version ", since, " on"));
+  }
   return *rows.insert(
       std::find_if(rows.begin(), rows.end(), [&](const OperatorRow& row) { return row.since() > since; }),
       OperatorRow(since, function));

@@ -95,7 +95,7 @@ class OperatorRow {
 
 class OperatorTable {
  public:
-  // Adds a line, for operators of the default domain.
+  // Adds a line, for operators of the default domain. Throws Internal for a second line of the same version.
   OperatorRow& Add(const char* name, int64_t since, OperatorFunction function) {
     return AddTo("", name, since, function);
   }

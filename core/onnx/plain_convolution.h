@@ -8,15 +8,21 @@
 #include <vector>
 
 #include "core/onnx/context.h"
+#include "core/onnx/windows.h"
 
 namespace addend::onnx {
 
 // The names of these attributes, with kernel_shape, and `more`.
 std::vector<std::string> ConvolutionAttributes(std::vector<std::string> more = {});
 
-// `bias` may be undefined.
-at::Tensor PlainConvolution(const Context& context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias);
+// The sizes of the kernel, which kernel_shape has to repeat if it is there. Throws Unimplemented for more than three.
+PerDimension KernelOf(const Context& context, const at::Tensor& weight);
+
+// Input `k`, where it is there.
+c10::optional<at::Tensor> BiasOf(const Context& context, size_t k);
+
+at::Tensor PlainConvolution(const Context& context, at::Tensor x, const at::Tensor& weight,
+                            const c10::optional<at::Tensor>& bias);
 
 }  // namespace addend::onnx
 

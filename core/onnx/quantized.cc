@@ -58,7 +58,7 @@ Results QuantizeLinear(const Context& context) {
   context.RefuseQuantizing(0);
   context.RefuseQuantizing(1);
   const Tensor x = context.Tensor(0), scale = context.Tensor(1), zero = context.OptionalTensor(2);
-  // Such numbers are unpacked into eight bits when they are read, and what is quantized would saturate at those.
+  // A zero point of four bits is unpacked into eight when it is read, so that results would saturate at eight bits.
   if (zero.defined() && context.version() >= kFourBits) {
     throw context.Refused("quantizes constants by a zero point that may be of four bits; store what it gives instead");
   }
@@ -114,7 +114,7 @@ Results MatMulInteger(const Context& context) {
 }
 
 Results ConvInteger(const Context& context) {
-  return Int32(PlainConvolution(context, Whole(context, 0, 2, 1), Whole(context, 1, 3, 0), Tensor()));
+  return Int32(PlainConvolution(context, Whole(context, 0, 2, 1), Whole(context, 1, 3, 0), c10::nullopt));
 }
 
 // A scale for each place of a dimension of the result, or one.
@@ -146,9 +146,9 @@ Results QLinearMatMul(const Context& context) {
 
 Results QLinearConv(const Context& context) {
   RefuseScales(context);
-  const Tensor bias = context.OptionalTensor(8);
-  const Tensor whole = PlainConvolution(context, Whole(context, 0, 2, 1), Whole(context, 3, 5, 0),
-                                        bias.defined() ? bias.to(at::kDouble) : bias);
+  c10::optional<Tensor> bias = BiasOf(context, 8);
+  if (bias) bias = bias->to(at::kDouble);
+  const Tensor whole = PlainConvolution(context, Whole(context, 0, 2, 1), Whole(context, 3, 5, 0), bias);
   return Requantized(context, whole, at::mul(context.Tensor(1), ScaleAt(context.Tensor(4), 1, whole.dim())));
 }
 

@@ -420,25 +420,6 @@ Results AffineGrid(const Context& context) {
                                    context.FlagAttribute("align_corners", false));
 }
 
-// Crops and pads to sizes; what is odd is cropped or padded behind.
-Results CenterCropPad(const Context& context) {
-  const Tensor x = context.Tensor(0);
-  const std::vector<int64_t> axes =
-      context.HasAttribute("axes") ? context.Axes(context.IntsAttribute("axes"), x.dim()) : AllAxes(x);
-  const std::vector<int64_t> sizes = context.Integers(1);
-  if (sizes.size() != axes.size()) {
-    throw context.Invalid(absl::StrCat(sizes.size(), " sizes are given for ", axes.size(), " dimensions"));
-  }
-  PerDimension before(static_cast<size_t>(x.dim())), after(static_cast<size_t>(x.dim()));
-  for (size_t k = 0; k < axes.size(); ++k) {
-    const auto axis = static_cast<size_t>(axes[k]);
-    const int64_t missing = sizes[k] - x.size(axes[k]);
-    before[axis] = missing / 2;  // towards zero
-    after[axis] = missing - before[axis];
-  }
-  return PadSpatial(x, before, after);
-}
-
 }  // namespace
 
 void RegisterResampling(OperatorTable& table) {
@@ -453,7 +434,6 @@ void RegisterResampling(OperatorTable& table) {
       .Known(KnownIf::kSizesConstant);
   table.Add("GridSample", 16, GridSample).Inputs(2).Attributes({"align_corners", "mode", "padding_mode"});
   table.Add("AffineGrid", 20, AffineGrid).Inputs(2).Attributes({"align_corners"}).Known(KnownIf::kInputsConstant);
-  table.Add("CenterCropPad", 18, CenterCropPad).Inputs(2).Attributes({"axes"}).Known(KnownIf::kSizesConstant);
 }
 
 }  // namespace addend::onnx

@@ -1,6 +1,6 @@
 // Regions of images: pooled to a fixed size, or chosen among boxes that overlap.
 //
-// Where a region lies is a condition, not a value: its numbers are read, as sizes are.
+// The place of a region is a condition, not a value: its numbers are read off the tensor, as sizes are.
 #include <ATen/ATen.h>
 
 #include <algorithm>
