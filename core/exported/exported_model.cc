@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <map>
@@ -22,6 +21,7 @@
 #include "core/exported/state.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/memory.h"
+#include "core/weights/converted.h"
 #include "core/weights/mapped_file.h"
 
 namespace addend {
@@ -29,11 +29,8 @@ namespace exported {
 namespace {
 
 using c10::IValue;
-using DtypeMap = std::function<c10::ScalarType(c10::ScalarType)>;
-
-c10::ScalarType ComplexOf(c10::ScalarType real) {
-  return real == at::kDouble ? at::kComplexDouble : real == at::kHalf ? at::kComplexHalf : at::kComplexFloat;
-}
+using weights::DtypeMap;
+using weights::WithIndex;
 
 // Maps a type that the file names to the one that the model computes with; null: no type changes.
 DtypeMap MapTo(std::optional<c10::ScalarType> dtype, const Program& program) {
@@ -45,20 +42,7 @@ DtypeMap MapTo(std::optional<c10::ScalarType> dtype, const Program& program) {
     const auto found = program.state.find(input.name);
     if (found != program.state.end() && found->second.defined()) own.insert(found->second.scalar_type());
   }
-  return [own, to = *dtype](c10::ScalarType type) {
-    if (c10::isComplexType(type)) {
-      const c10::ScalarType complex = ComplexOf(to);
-      return c10::elementSize(complex) > c10::elementSize(type) ? complex : type;
-    }
-    if (!c10::isFloatingType(type)) return type;
-    return own.contains(type) || c10::elementSize(to) > c10::elementSize(type) ? to : type;
-  };
-}
-
-// "cuda" is the current device of that type, and tensors that are made there say "cuda:0".
-c10::Device WithIndex(c10::Device device) {
-  if (device.is_cpu() || device.has_index() || !c10::impl::hasDeviceGuardImpl(device.type())) return device;
-  return c10::impl::VirtualGuardImpl(device.type()).getDevice();
+  return weights::MapTo(*dtype, std::move(own));
 }
 
 void AddCalls(const Plan& plan, std::vector<ModelCall>* calls) {

@@ -1,4 +1,4 @@
-// Models of one node, for tests of operators.
+// Models of one node or a few, for tests of operators.
 #ifndef ADDEND_CORE_ONNX_NODE_TESTING_H_
 #define ADDEND_CORE_ONNX_NODE_TESTING_H_
 
@@ -20,6 +20,19 @@ MessageWriter TextAttribute(const std::string& name, const std::string& text);
 MessageWriter TextsAttribute(const std::string& name, const std::vector<std::string>& texts);
 MessageWriter FloatsAttribute(const std::string& name, const std::vector<float>& values);
 MessageWriter IntsAttribute(const std::string& name, const std::vector<int64_t>& values);
+
+MessageWriter With(MessageWriter node, const std::vector<MessageWriter>& attributes);
+// int64.
+MessageWriter IntegerTensor(const std::string& name, const std::vector<int64_t>& dims,
+                            const std::vector<int64_t>& values);
+
+// Nodes that make y of the inputs x0, x1, ..., for which nobody says types and sizes.
+std::shared_ptr<Model> ModelOfNodes(const std::vector<MessageWriter>& nodes, size_t num_inputs,
+                                    const std::vector<MessageWriter>& initializers = {}, int64_t opset = 17);
+
+at::Tensor ResultOf(Model& model, const std::vector<at::Tensor>& inputs);
+// The names of the operators that a trace of a run sees.
+std::vector<std::string> OperatorsOf(Model& model, const std::vector<at::Tensor>& inputs);
 
 class NodeModel {
  public:

@@ -14,6 +14,7 @@
 #include "core/base/error_testing.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
+#include "core/onnx/node_testing.h"
 #include "core/onnx/onnx_testing.h"
 #include "core/onnx/plan.h"
 #include "core/onnx/run.h"
@@ -27,16 +28,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The names of the operators that a trace sees.
-class Names : public CallHandler {
- public:
-  void Handle(const addend::Operator& op, Stack* stack) override {
-    names.push_back(op.schema().name());
-    op.Run(stack);
-  }
-  std::vector<std::string> names;
-};
-
 std::shared_ptr<Model> Load(const GraphParts& parts, const std::vector<MessageWriter>& functions = {},
                             const ScriptOptions& options = {}) {
   MessageWriter model = ModelMessage(GraphMessage(parts), functions);
@@ -46,22 +37,8 @@ std::shared_ptr<Model> Load(const GraphParts& parts, const std::vector<MessageWr
 
 Tensor RunOne(Model& model, const std::vector<IValue>& inputs) { return RunModel(model, inputs, "x").toTensor(); }
 
-MessageWriter FloatAttribute(const std::string& name, float value) {
-  return MessageWriter().Bytes(1, name).Float(2, value).Integer(20, 1);
-}
-
 MessageWriter ReferenceAttribute(const std::string& name, const std::string& to) {
   return MessageWriter().Bytes(1, name).Bytes(21, to).Integer(20, 1);
-}
-
-MessageWriter With(MessageWriter node, const std::vector<MessageWriter>& attributes) {
-  for (const MessageWriter& attribute : attributes) node.Message(5, attribute);
-  return node;
-}
-
-MessageWriter IntegerTensor(const std::string& name, const std::vector<int64_t>& dims,
-                            const std::vector<int64_t>& values) {
-  return TensorMessage(name, 7, dims).PackedIntegers(7, values);
 }
 
 // A graph of one input, x, of n x 3, and one output, y, whose sizes nobody says.
@@ -92,21 +69,13 @@ TEST(OnnxModel, SeveralOutputsAreADictionary) {
   EXPECT_EQ(result.toGenericDict().at("z").toTensor().sum().item<float>(), -3);
 }
 
-// The operators of a run that a trace sees.
-std::vector<std::string> TraceOf(Model& model, const std::vector<IValue>& inputs) {
-  Names names;
-  const TracingScope scope(&names);
-  model.Run(inputs);
-  return names.names;
-}
-
 TEST(OnnxModel, ComputesSizesOutsideOfTheTrace) {
   GraphParts parts = Parts({NodeMessage("Shape", {"x"}, {"sizes"}), NodeMessage("Mul", {"sizes", "two"}, {"twice"}),
                             NodeMessage("Pow", {"x", "half"}, {"y"})},
                            {IntegerTensor("two", {1}, {2}), FloatTensor("half", {1}, {0.5F})});
   parts.outputs.push_back(ValueInfo("twice", {2}));
   const auto model = Load(parts);
-  EXPECT_THAT(TraceOf(*model, {at::ones({2, 3})}), ElementsAre("aten::pow"));
+  EXPECT_THAT(OperatorsOf(*model, {at::ones({2, 3})}), ElementsAre("aten::pow"));
   const IValue result = RunModel(*model, {at::full({2, 3}, 4.0)}, "x");
   EXPECT_TRUE(at::equal(result.toGenericDict().at("twice").toTensor(), at::tensor({4, 6}, at::kLong)));
   EXPECT_EQ(result.toGenericDict().at("y").toTensor()[0][0].item<float>(), 2);
@@ -117,7 +86,7 @@ TEST(OnnxModel, TensorsOfAsManyElementsAsASizeSaysAreTraced) {
   const auto model =
       Load(Parts({NodeMessage("Shape", {"x"}, {"sizes"}), NodeMessage("ConstantOfShape", {"sizes"}, {"zeros"}),
                   NodeMessage("Add", {"x", "zeros"}, {"y"})}));
-  EXPECT_THAT(TraceOf(*model, {at::ones({2, 3})}), Contains("aten::zeros"));
+  EXPECT_THAT(OperatorsOf(*model, {at::ones({2, 3})}), Contains("aten::zeros"));
   // The length of a vector of sizes is known.
   const auto known =
       Load(Parts({NodeMessage("Shape", {"x"}, {"sizes"}), NodeMessage("Shape", {"sizes"}, {"rank"}),
@@ -125,7 +94,7 @@ TEST(OnnxModel, TensorsOfAsManyElementsAsASizeSaysAreTraced) {
                   NodeMessage("Add", {"sizes", "zeros"}, {"numbers"}), NodeMessage("Size", {"numbers"}, {"two"}),
                   NodeMessage("Cast", {"two"}, {"float_two"}).Message(5, IntAttribute("to", 1)),
                   NodeMessage("Mul", {"x", "float_two"}, {"y"})}));
-  EXPECT_THAT(TraceOf(*known, {at::ones({2, 3})}), ElementsAre("aten::mul"));
+  EXPECT_THAT(OperatorsOf(*known, {at::ones({2, 3})}), ElementsAre("aten::mul"));
 }
 
 TEST(OnnxModel, FunctionsGetTheAttributesOfTheirCalls) {

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
-#include "core/onnx/operator_testing.h"
+#include "core/onnx/node_testing.h"
 
 namespace addend::onnx {
 namespace {
@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(OnnxRandom, DrawsTheSameNumbersFromASeed) {
-  const auto model = NodeModel(
+  const auto model = ModelOfNodes(
       {With(NodeMessage("RandomNormal", {}, {"y"}, "noise"), {IntsAttribute("shape", {1000}), FloatAttribute("seed", 7),
                                                               FloatAttribute("mean", 3), FloatAttribute("scale", 2)})},
       0);
@@ -26,7 +26,7 @@ TEST(OnnxRandom, DrawsTheSameNumbersFromASeed) {
 }
 
 TEST(OnnxRandom, DrawsOtherNumbersWithoutASeed) {
-  const auto model = NodeModel(
+  const auto model = ModelOfNodes(
       {With(NodeMessage("RandomUniformLike", {"x0"}, {"y"}), {FloatAttribute("low", 2), FloatAttribute("high", 3)})},
       1);
   const Tensor drawn = ResultOf(*model, {at::zeros({1000})});
@@ -36,7 +36,7 @@ TEST(OnnxRandom, DrawsOtherNumbersWithoutASeed) {
 }
 
 TEST(OnnxRandom, DrawsByLogarithmsOfChances) {
-  const auto model = NodeModel(
+  const auto model = ModelOfNodes(
       {With(NodeMessage("Multinomial", {"x0"}, {"y"}), {IntAttribute("sample_size", 50), FloatAttribute("seed", 1)})},
       1);
   const Tensor drawn = ResultOf(*model, {at::tensor({-100.0F, 5.0F, -100.0F}).reshape({1, 3})});
@@ -46,9 +46,10 @@ TEST(OnnxRandom, DrawsByLogarithmsOfChances) {
 // In version 6 the default is training.
 TEST(OnnxRandom, RefusesDropoutOfTraining) {
   const Tensor x = at::ones({3});
-  const auto old = NodeModel({NodeMessage("Dropout", {"x0"}, {"y"})}, 1, {}, 6);
+  const auto old = ModelOfNodes({NodeMessage("Dropout", {"x0"}, {"y"})}, 1, {}, 6);
   ExpectError(absl::StatusCode::kUnimplemented, {"Dropout", "inference"}, [&] { ResultOf(*old, {x}); });
-  const auto tested = NodeModel({With(NodeMessage("Dropout", {"x0"}, {"y"}), {IntAttribute("is_test", 1)})}, 1, {}, 6);
+  const auto tested =
+      ModelOfNodes({With(NodeMessage("Dropout", {"x0"}, {"y"}), {IntAttribute("is_test", 1)})}, 1, {}, 6);
   EXPECT_TRUE(at::equal(ResultOf(*tested, {x}), x));
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
-#include "core/onnx/operator_testing.h"
+#include "core/onnx/node_testing.h"
 
 namespace addend::onnx {
 namespace {
@@ -18,9 +18,9 @@ using testing::ElementsAre;
 Tensor Numbers(int64_t count) { return at::arange(static_cast<double>(count), at::kFloat); }
 
 Tensor Sliced(int64_t start, int64_t end, int64_t step) {
-  const auto model = NodeModel({NodeMessage("Slice", {"x0", "start", "end", "axis", "step"}, {"y"})}, 1,
-                               {IntegerTensor("start", {1}, {start}), IntegerTensor("end", {1}, {end}),
-                                IntegerTensor("axis", {1}, {-1}), IntegerTensor("step", {1}, {step})});
+  const auto model = ModelOfNodes({NodeMessage("Slice", {"x0", "start", "end", "axis", "step"}, {"y"})}, 1,
+                                  {IntegerTensor("start", {1}, {start}), IntegerTensor("end", {1}, {end}),
+                                   IntegerTensor("axis", {1}, {-1}), IntegerTensor("step", {1}, {step})});
   return ResultOf(*model, {Numbers(5)});
 }
 
@@ -38,8 +38,8 @@ TEST(OnnxShapes, SlicesBackward) {
 // Elements that are cut off are not what the margin is made of.
 TEST(OnnxShapes, PadsWhatIsLeftAfterCutting) {
   const auto padded = [](const std::string& mode, const std::vector<int64_t>& pads) {
-    const auto model = NodeModel({With(NodeMessage("Pad", {"x0", "pads"}, {"y"}), {TextAttribute("mode", mode)})}, 1,
-                                 {IntegerTensor("pads", {2}, pads)}, 19);
+    const auto model = ModelOfNodes({With(NodeMessage("Pad", {"x0", "pads"}, {"y"}), {TextAttribute("mode", mode)})}, 1,
+                                    {IntegerTensor("pads", {2}, pads)}, 19);
     return ResultOf(*model, {Numbers(4)});
   };
   EXPECT_TRUE(at::equal(padded("edge", {-1, 2}), at::tensor({1.0F, 2.0F, 3.0F, 3.0F, 3.0F})));
@@ -53,28 +53,28 @@ TEST(OnnxShapes, PadsWhatIsLeftAfterCutting) {
 TEST(OnnxShapes, ReadsAxesOfOldVersions) {
   const Tensor x = at::zeros({1, 3, 1, 2});
   const auto squeeze =
-      NodeModel({With(NodeMessage("Squeeze", {"x0"}, {"y"}), {IntsAttribute("axes", {2, 0})})}, 1, {}, 9);
+      ModelOfNodes({With(NodeMessage("Squeeze", {"x0"}, {"y"}), {IntsAttribute("axes", {2, 0})})}, 1, {}, 9);
   EXPECT_THAT(ResultOf(*squeeze, {x}).sizes().vec(), ElementsAre(3, 2));
   ExpectError(absl::StatusCode::kInvalidArgument, {"Squeeze", "size 3"}, [&] {
     ResultOf(*squeeze, {at::zeros({3, 2, 1})});
   });
   const auto unsqueeze =
-      NodeModel({With(NodeMessage("Unsqueeze", {"x0"}, {"y"}), {IntsAttribute("axes", {-1, 0})})}, 1, {}, 11);
+      ModelOfNodes({With(NodeMessage("Unsqueeze", {"x0"}, {"y"}), {IntsAttribute("axes", {-1, 0})})}, 1, {}, 11);
   EXPECT_THAT(ResultOf(*unsqueeze, {at::zeros({3})}).sizes().vec(), ElementsAre(1, 3, 1));
 }
 
 TEST(OnnxShapes, FlattensEmptyTensors) {
-  const auto model = NodeModel({With(NodeMessage("Flatten", {"x0"}, {"y"}), {IntAttribute("axis", 3)})}, 1);
+  const auto model = ModelOfNodes({With(NodeMessage("Flatten", {"x0"}, {"y"}), {IntAttribute("axis", 3)})}, 1);
   EXPECT_THAT(ResultOf(*model, {at::zeros({3, 0, 2})}).sizes().vec(), ElementsAre(0, 1));
 }
 
 // LibTorch would leave out an empty vector.
 TEST(OnnxShapes, RefusesToJoinWhatDoesNotFit) {
-  const auto concat = NodeModel({With(NodeMessage("Concat", {"x0", "x1"}, {"y"}), {IntAttribute("axis", 0)})}, 2);
+  const auto concat = ModelOfNodes({With(NodeMessage("Concat", {"x0", "x1"}, {"y"}), {IntAttribute("axis", 0)})}, 2);
   ExpectError(absl::StatusCode::kInvalidArgument, {"Concat", "numbers of dimensions"}, [&] {
     ResultOf(*concat, {at::zeros({0}), at::zeros({2, 3})});
   });
-  const auto split = NodeModel({NodeMessage("Split", {"x0"}, {"y", "z"})}, 1);
+  const auto split = ModelOfNodes({NodeMessage("Split", {"x0"}, {"y", "z"})}, 1);
   ExpectError(absl::StatusCode::kInvalidArgument, {"Split", "length of 5"}, [&] { ResultOf(*split, {Numbers(5)}); });
 }
 

@@ -4,14 +4,11 @@
 // The first byte chooses. Odd: what follows is an archive. Even: an archive is made of known parts, and what follows
 // says which of them become something hostile; checksums are made anew, so that damage reaches what is behind them.
 #include <ATen/ATen.h>
-#include <malloc.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,37 +18,7 @@
 #include "core/exported/program.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/json_damage.h"
-
-// ------------------------------------------------------------------------------------------------ memory that is taken
-
-namespace {
-
-std::atomic<int64_t> live_bytes{0};
-std::atomic<int64_t> most_bytes{0};
-
-void* Allocate(size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  const int64_t now = live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
-  int64_t most = most_bytes;
-  while (most < now && !most_bytes.compare_exchange_weak(most, now)) {
-  }
-  return memory;
-}
-
-void Release(void* memory) {
-  if (memory != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(size_t size) { return Allocate(size); }
-void* operator new[](size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { Release(memory); }
-void operator delete[](void* memory) noexcept { Release(memory); }
-void operator delete(void* memory, size_t) noexcept { Release(memory); }
-void operator delete[](void* memory, size_t) noexcept { Release(memory); }
+#include "tests/fuzz/memory.h"
 
 namespace addend::exported {
 namespace {

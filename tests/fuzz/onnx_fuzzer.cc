@@ -3,16 +3,13 @@
 //
 // The first byte chooses. Odd: what follows is a file. Even: a file is made of a known model, and what follows says
 // which of its fields become something hostile; lengths are made anew, so that damage reaches what is behind them.
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,37 +20,7 @@
 #include "core/onnx/onnx_testing.h"
 #include "core/onnx/tensor_data.h"
 #include "tests/fuzz/bytes.h"
-
-// ------------------------------------------------------------------------------------------------ memory that is taken
-
-namespace {
-
-std::atomic<int64_t> live_bytes{0};
-std::atomic<int64_t> most_bytes{0};
-
-void* Allocate(size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  const int64_t now = live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
-  int64_t most = most_bytes;
-  while (most < now && !most_bytes.compare_exchange_weak(most, now)) {
-  }
-  return memory;
-}
-
-void Release(void* memory) {
-  if (memory != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(size_t size) { return Allocate(size); }
-void* operator new[](size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { Release(memory); }
-void operator delete[](void* memory) noexcept { Release(memory); }
-void operator delete(void* memory, size_t) noexcept { Release(memory); }
-void operator delete[](void* memory, size_t) noexcept { Release(memory); }
+#include "tests/fuzz/memory.h"
 
 namespace addend::onnx {
 namespace {
