@@ -201,8 +201,14 @@ void JobRunner::ReadRequest() {
 
 std::vector<Input> JobRunner::InputsOf(const std::vector<at::Tensor>& rows) const {
   std::vector<Input> inputs = request_.inputs;
-  for (size_t k = 0; k < inputs.size(); ++k) inputs[k].value = rows.at(k).to(device_);
+  for (size_t k = 0; k < inputs.size(); ++k) inputs[k].value = rows.at(k);
   return inputs;
+}
+
+std::vector<at::Tensor> JobRunner::OnDevice(const std::vector<at::Tensor>& rows) const {
+  std::vector<at::Tensor> there;
+  for (const at::Tensor& input : rows) there.push_back(input.to(device_));
+  return there;
 }
 
 void JobRunner::Prepare(const DataRows& first) {
@@ -214,9 +220,10 @@ void JobRunner::Prepare(const DataRows& first) {
   if (places.empty()) {
     throw FailedPrecondition(absl::StrCat("no row of the first batch can be attributed; the first: ", why.front()));
   }
-  const std::vector<Input> one = InputsOf(Choose(first.inputs, {places.front()}));
+  const std::vector<Input> one = InputsOf(OnDevice(Choose(first.inputs, {places.front()})));
   single_ = SingleElements(addend::Prepare(one, model_->NamedTensors()), static_cast<int64_t>(plan_.components.size()));
-  if (plan_.ready) ready_ = AttributionPlan::Make(model_, InputsOf(Choose(first.inputs, places)), request_.options);
+  if (plan_.ready)
+    ready_ = AttributionPlan::Make(model_, InputsOf(OnDevice(Choose(first.inputs, places))), request_.options);
   prepared_ = true;
 }
 
@@ -241,19 +248,18 @@ void JobRunner::RequirePureRows(const DataRows& rows, bool exact) {
 
 Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
   // A prepared attribution keeps something for each size that it meets: it is given the usual ones only.
+  const std::vector<at::Tensor> there = OnDevice(rows);
   const int64_t count = rows.front().size(0);
   const int64_t last = (plan_.rows - 1) % plan_.batch + 1;
   if (ready_ != nullptr && (count == plan_.batch || count == last)) {
     try {
-      std::vector<at::Tensor> there;
-      for (const at::Tensor& input : rows) there.push_back(input.to(device_));
       return ready_->Attribute(there);
     } catch (const Error& error) {
       // These rows lead the model another way than the first ones.
       if (error.code() != absl::StatusCode::kFailedPrecondition) throw;
     }
   }
-  return addend::Attribute(Trace(model_), InputsOf(rows), request_.options, influence_);
+  return addend::Attribute(Trace(model_), InputsOf(there), request_.options, influence_);
 }
 
 std::vector<double> JobRunner::ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const {
@@ -349,7 +355,7 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
           const std::vector<at::Tensor> own = Choose(rows.inputs, {place});
           std::optional<Attribution> alone;
           try {
-            alone = addend::Attribute(Trace(model_), InputsOf(own), request_.options);
+            alone = addend::Attribute(Trace(model_), InputsOf(OnDevice(own)), request_.options);
           } catch (const Error& error) {
             if (IsOfMachine(error)) throw;
             refuse(rows.first + place, error.what());

@@ -75,6 +75,8 @@ class JobRunner {
   void ReadRequest();
   Attribution Attribute(const std::vector<at::Tensor>& rows);
   std::vector<Input> InputsOf(const std::vector<at::Tensor>& rows) const;
+  // Rows where the model is.
+  std::vector<at::Tensor> OnDevice(const std::vector<at::Tensor>& rows) const;
   DataRows ReadShard(int64_t shard) const;
   // The result of a shard that is there. Lists the folder of results only so often that this takes about a hundredth
   // of the time: with many shards a listing before each of them costs more than their work. What others did since then
