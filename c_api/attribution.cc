@@ -13,11 +13,7 @@ namespace addend::c_api {
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request) {
   AttributeOptions options;
   static_cast<RunOptions&>(options) = OptionsOf(context, request);
-  options.at = request.explained;
   if (!request.targets.empty()) options.targets = request.targets;
-  options.each_example = request.each_example;
-  options.every_target = request.every_target;
-  options.operators = request.operators;
   return options;
 }
 
@@ -26,8 +22,6 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
   AttributionBody made;
   made.attribution = std::move(attribution);
   made.at = asked.at.empty() && asked.outputs.empty() ? "" : made.attribution.name;
-  made.operators = asked.operators;
-  made.each_example = asked.each_example;
   made.asked = asked;
   // Who asks again asks for that tensor.
   made.asked.at = made.at;
@@ -43,7 +37,7 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
 }
 
 Explanation AllOf(const AttributionBody& body) {
-  Explanation explanation = Explain(body.attribution, body.operators, body.at, body.run);
+  Explanation explanation = Explain(body.attribution, body.asked.operators, body.at, body.run);
   for (size_t t = 0; t < body.spread.size(); ++t) explanation.targets[t].spread = body.spread[t];
   return explanation;
 }
@@ -55,7 +49,7 @@ Explanation OneOf(const AttributionBody& body, size_t target) {
   Explanation explanation;
   explanation.run = body.run;
   explanation.at = body.at;
-  if (body.each_example) {
+  if (body.asked.each_example) {
     // All examples of the first target come first.
     const auto examples = static_cast<size_t>(attribution.value.size(0));
     explanation.example = BatchExample{target % examples, examples};

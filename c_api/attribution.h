@@ -12,10 +12,8 @@
 namespace addend::c_api {
 
 struct AttributionBody {
-  Attribution attribution;  // without its report, which `run` has
-  std::string at;           // as asked for
-  bool operators = false;   // were asked for
-  bool each_example = false;
+  Attribution attribution;             // without its report, which `run` has
+  std::string at;                      // as asked for
   std::vector<BaselineSpread> spread;  // by target, where there were several baselines
   std::shared_ptr<const ExplainedRun> run;
   // For records of decisions. What it was asked, without what cannot outlive the run (progress, rules, references).

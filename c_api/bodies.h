@@ -20,9 +20,9 @@
 #include "core/document/explanation.h"
 #include "core/explain/input.h"
 #include "core/explain/report.h"
+#include "core/explain/request_options.h"
 #include "core/explain/several_baselines.h"
 #include "core/explain/target.h"
-#include "core/linearize/direction.h"
 #include "core/model/model.h"
 #include "core/program/recorded_program.h"
 #include "core/program/structure.h"
@@ -113,7 +113,7 @@ struct RequestStructure {
   bool named = false;
 };
 
-struct RequestBody {
+struct RequestBody : RequestOptions {
   std::vector<RequestInput> inputs;                // of the first example
   std::vector<std::vector<RequestInput>> further;  // examples
   std::vector<RequestInput> inside;                // no arguments but tensors inside the model
@@ -123,19 +123,8 @@ struct RequestBody {
   std::vector<std::string> probes;
   std::vector<std::string> outputs;
   std::vector<Target> targets;
-  std::string explained;
-  bool each_example = false;
-  bool every_target = false;
-  bool operators = false;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   std::vector<std::pair<std::string, at::Tensor>> buffers;
-  bool everything = false;
-  int64_t memory_bytes = 0;
-  double timeout = 0;  // seconds; 0: none
-  Direction direction = Direction::kAuto;
-  bool keep_references = false;
-  bool verify_reference = false;
-  bool learn_sizes = false;
   std::shared_ptr<std::atomic<bool>> cancelled;
 };
 

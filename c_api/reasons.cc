@@ -33,8 +33,8 @@ ADDEND_API addend_status* addend_attribution_reasons(const addend_attribution* a
     const Concepts& own = Get(concepts, "concepts").concepts;
     RequireOut(out_json, "out_json");
     const TracingPause pause;
-    Give(out_json,
-         Dump(ReasonsJson(FindReasons(body.attribution, body.each_example, body.at, *body.run, own, ThisLibrary()))));
+    Give(out_json, Dump(ReasonsJson(FindReasons(body.attribution, body.asked.each_example, body.at, *body.run, own,
+                                                ThisLibrary()))));
   });
 }
 

@@ -1,10 +1,11 @@
 // Requests: what a model is asked.
+#include "core/explain/request.h"
+
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "c_api/bodies.h"
-#include "c_api/request_options.h"
 #include "c_api/structure.h"
 #include "core/explain/baselines.h"
 

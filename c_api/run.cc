@@ -22,14 +22,11 @@ namespace addend::c_api {
 
 DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& request) {
   DecomposeOptions options;
+  static_cast<RequestOptions&>(options) = request;
   options.policy = context.policy;
   options.registry = context.rules.get();
   options.probes = request.probes;
   options.outputs = request.outputs;
-  options.everything = request.everything;
-  options.memory_bytes = request.memory_bytes;
-  options.direction = request.direction;
-  options.verify_reference = request.verify_reference;
   const bool timed = request.timeout > 0;
   if (request.cancelled == nullptr && context.progress.function == nullptr && !timed) return options;
   options.progress = [cancelled = request.cancelled, progress = context.progress, timed, timeout = request.timeout,

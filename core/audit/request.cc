@@ -1,13 +1,16 @@
 #include "core/audit/request.h"
 
+#include <map>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "core/audit/canonical_json.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/document/report_json.h"
 #include "core/explain/baselines.h"
+#include "core/explain/request.h"
 #include "core/explain/target.h"
 
 namespace addend {
@@ -68,16 +71,29 @@ Split SplitOf(const Json& recorded, const Json* argument, const c10::Device& dev
   return Split::Parts(TensorOfJson((*argument)["parts"]).to(device));
 }
 
+Json Encoded(const std::string& text) { return OrNull(text); }
+Json Encoded(bool flag) { return flag; }
+Json Encoded(int64_t bytes) { return bytes; }
+Json Encoded(double seconds) { return RecordedNumber(seconds); }
+Json Encoded(Direction direction) { return DirectionText(direction); }
+
+void Decode(const Json& json, std::string* text) { *text = json.is_null() ? "" : json.get<std::string>(); }
+void Decode(const Json& json, bool* flag) { *flag = json.get<bool>(); }
+void Decode(const Json& json, int64_t* bytes) { *bytes = json.get<int64_t>(); }
+void Decode(const Json& json, double* seconds) { *seconds = NumberOf(json); }
+void Decode(const Json& json, Direction* direction) { *direction = ParseDirection(json.get<std::string>()); }
+
 AttributeOptions OptionsOf(const Json& content) {
   AttributeOptions options;
   for (const auto& entry : content.at("policy").items()) {
     SetPolicyField(options.policy, entry.key(), entry.value().get<std::string>());
   }
-  if (!content.at("at").is_null()) options.at = content["at"].get<std::string>();
-  options.each_example = content.at("each_example").get<bool>();
-  options.every_target = content.at("every_target").get<bool>();
-  options.memory_bytes = content.at("memory").get<int64_t>();
-  options.operators = content.value("operators", false);
+  for (const RequestOption& option : RequestOptionTable()) {
+    const bool recorded = option.record == RequestOption::Record::kAlways ||
+                          (option.record == RequestOption::Record::kWhereSet && content.contains(option.key));
+    if (!recorded) continue;
+    std::visit([&](auto field) { Decode(content.at(option.key), &(options.*field)); }, option.field);
+  }
   options.targets.clear();
   for (const Json& target : content.at("targets")) options.targets.push_back(ParseTarget(target.get<std::string>()));
   return options;
@@ -93,12 +109,28 @@ Json RequestJson(const AskedRequest& request) {
   for (const Target& target : options.targets) targets.push_back(TargetText(target));
   Json inputs = Json::array();
   for (const Input& input : request.inputs) inputs.push_back(InputRequestJson(input));
-  Json content = {
-      {"at", OrNull(options.at)},    {"each_example", options.each_example}, {"every_target", options.every_target},
-      {"inputs", std::move(inputs)}, {"memory", options.memory_bytes},       {"own_rules", request.own_rules},
-      {"policy", std::move(policy)}, {"structured", request.structured},     {"targets", std::move(targets)}};
-  // Attention that is written out is then linearized as it is written, which rounds otherwise.
-  if (options.operators) content["operators"] = true;
+  // Plans of jobs are written in this order: by key, and what is there only where it is set behind it.
+  std::map<std::string, Json> always = {{"inputs", std::move(inputs)},
+                                        {"own_rules", request.own_rules},
+                                        {"policy", std::move(policy)},
+                                        {"structured", request.structured},
+                                        {"targets", std::move(targets)}};
+  std::map<std::string, Json> where_set;
+  const RequestOptions defaults;
+  for (const RequestOption& option : RequestOptionTable()) {
+    if (option.record == RequestOption::Record::kNever) continue;
+    std::visit(
+        [&](auto field) {
+          const bool is_always = option.record == RequestOption::Record::kAlways;
+          if (!is_always && options.*field == defaults.*field) return;
+          (is_always ? always : where_set)[option.key] = Encoded(options.*field);
+        },
+        option.field);
+  }
+  Json content = Json::object();
+  for (const auto* part : {&always, &where_set}) {
+    for (const auto& [key, value] : *part) content[key] = value;
+  }
   return content;
 }
 

@@ -18,24 +18,14 @@
 
 namespace addend {
 
+// Something that a live model returned by the name in `at` comes before any other tensor so called. With each_example
+// the sweep starts from the sum of the targets, at the price of a single one, and with every_target there is one for
+// each of the list. An example gets its own elements' contributions to that sum; if no example influences another (they
+// do in batch normalization under training), these are the contributions to its own target. Inputs split into explicit
+// parts are refused then.
 struct AttributeOptions : RunOptions {
-  // The tensor that the targets are elements of: empty: the first result that counts; "output", "output.1" ...; else a
-  // selector as of DecomposeOptions::probes, such as "logits" for what a final softmax reads. What a live model returns
-  // by the name "logits" is that before anything else.
-  std::string at;
   // The numbers to explain, each by itself, all in one sweep.
   std::vector<Target> targets = {Target()};
-  // Whether the first dimension of every split input and of the explained tensor counts examples, each with a target of
-  // its own in its row of the tensor. `targets` holds one target for each example, or one for all; indices leave out
-  // the first dimension. The sweep starts from the sum of the targets, at the price of a single one. An example gets
-  // its own elements' contributions to that sum; if no example influences another (they do in batch normalization under
-  // training), these are the contributions to its own target. Inputs split into explicit parts are refused.
-  bool each_example = false;
-  // Beside each_example: whether each example has all of the targets, rather than one of them. Each target of the list
-  // is then swept for all examples together.
-  bool every_target = false;
-  // Whether to find what passes through every operator; see Attribution::operators.
-  bool operators = false;
 };
 
 // The purpose for which a run with these options is recorded.

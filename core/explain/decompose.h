@@ -12,12 +12,12 @@
 #include "core/explain/recorded_model.h"
 #include "core/explain/report.h"
 #include "core/explain/run_options.h"
-#include "core/linearize/direction.h"
 #include "core/linearize/sweep.h"
 #include "core/model/model.h"
 
 namespace addend {
 
+// See Note [Directions] in core/linearize/direction.h; with `everything`, Direction::kAuto is forward.
 struct DecomposeOptions : RunOptions {
   // Inner tensors whose compositions are wanted, each told by one of
   //   "layers.0.attention"   what a module returned, and others read or the model returns; where nobody told what it
@@ -31,11 +31,6 @@ struct DecomposeOptions : RunOptions {
   //   "logits"               what the last softmax or sigmoid reads, through casts, clamps and scaling; the output
   //                          itself where there is none, unless it is squashed otherwise.
   std::vector<std::string> probes;
-  // Whether to sweep every operator, not only those that outputs and probes depend on.
-  bool everything = false;
-  // Whether components go forward through the model or are found backward from what is asked for; the results are the
-  // same to rounding. See Note [Directions] in core/linearize/direction.h. With `everything`, kAuto is forward.
-  Direction direction = Direction::kAuto;
   // How many components move through the model at once; 0: as many as `memory_bytes` allows. The model still runs once,
   // and the results are the same to rounding.
   int64_t chunk = 0;

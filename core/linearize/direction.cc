@@ -208,6 +208,11 @@ Direction ParseDirection(const std::string& text) {
   throw InvalidArgument(absl::StrCat("a direction is auto, forward or backward, not ", text));
 }
 
+const char* DirectionText(Direction direction) {
+  if (direction == Direction::kAuto) return "auto";
+  return direction == Direction::kForward ? "forward" : "backward";
+}
+
 SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options, const Progress& progress) {
   if (options.direction == Direction::kBackward) RequireBackward(linearization, options.chunks);
   const bool backward = options.direction == Direction::kBackward ||

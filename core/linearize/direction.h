@@ -25,6 +25,8 @@ enum class Direction {
 };
 // Reads a direction: "auto", "forward" or "backward". Throws InvalidArgument for any other text.
 Direction ParseDirection(const std::string& text);
+// The text of a direction, which ParseDirection() reads.
+const char* DirectionText(Direction direction);
 
 struct SweepOptions {
   Direction direction = Direction::kAuto;

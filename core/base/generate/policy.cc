@@ -1,14 +1,20 @@
 // Writes the choices of a policy as C++ from their list. A program of the build:
 //   policy policy_choices.txt policy_choices.h policy_keys.cc
-#include <cctype>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/base/generate/lists.h"
+
 namespace {
+
+using addend::generate::Block;
+using addend::generate::Camel;
+using addend::generate::Comment;
+using addend::generate::Fail;
+using addend::generate::Quote;
+using addend::generate::ReadBlocks;
+using addend::generate::Write;
 
 struct Value {
   std::string name;
@@ -28,29 +34,6 @@ struct Key {
   std::vector<Value> values;
 };
 
-[[noreturn]] void Fail(const std::string& message) {
-  std::cerr << message << "\n";
-  std::exit(1);
-}
-
-// The lines of the list without comments, each with the lines that go on with it.
-std::vector<std::string> ReadLines(const std::string& path) {
-  std::ifstream list(path);
-  if (!list) Fail("cannot read " + path);
-  std::vector<std::string> lines;
-  std::string line;
-  while (std::getline(list, line)) {
-    const size_t begin = line.find_first_not_of(' ');
-    if (begin == std::string::npos || line[begin] == '#') continue;
-    if (begin <= 2) {
-      lines.push_back(line);
-    } else if (!lines.empty()) {
-      lines.back() += line.substr(begin - 1);
-    }
-  }
-  return lines;
-}
-
 // "hybrid_affine (threshold 0.15)".
 Value ParseValue(const std::string& head, const std::string& says) {
   Value value;
@@ -65,17 +48,13 @@ Value ParseValue(const std::string& head, const std::string& says) {
   return value;
 }
 
-void ParseLine(const std::string& line, Key& key) {
-  const size_t colon = line.find(": ");
-  if (colon == std::string::npos) Fail("neither a key nor what is said of one: " + line);
-  const std::string head = line.substr(2, colon - 2);
-  const std::string text = line.substr(colon + 2);
+void Parse(const std::string& head, const std::string& text, Key& key) {
   if (head == "type") {
     key.type = text;
   } else if (head == "default") {
     key.default_value = text;
   } else if (head == "scope") {
-    if (text != "model" && text != "operators") Fail("a scope is model or operators: " + line);
+    if (text != "model" && text != "operators") Fail("a scope is model or operators: " + text);
     key.scope = text;
   } else if (head == "says") {
     key.says = text;
@@ -88,21 +67,16 @@ void ParseLine(const std::string& line, Key& key) {
   } else if (head.rfind("value ", 0) == 0) {
     key.values.push_back(ParseValue(head.substr(6), text));
   } else if (head != "since") {
-    Fail("unknown: " + line);
+    Fail("unknown: " + head);
   }
 }
 
 std::vector<Key> Read(const std::string& path) {
   std::vector<Key> keys;
-  for (const std::string& line : ReadLines(path)) {
-    if (line[0] != ' ') {
-      keys.emplace_back();
-      keys.back().name = line;
-    } else if (keys.empty()) {
-      Fail("a line under no key: " + line);
-    } else {
-      ParseLine(line, keys.back());
-    }
+  for (const Block& block : ReadBlocks(path)) {
+    keys.emplace_back();
+    keys.back().name = block.name;
+    for (const auto& [head, text] : block.entries) Parse(head, text, keys.back());
   }
   for (Key& key : keys) {
     if (key.type.empty() || key.default_value.empty() || key.scope.empty() || key.says.empty()) {
@@ -116,36 +90,9 @@ std::vector<Key> Read(const std::string& path) {
   return keys;
 }
 
-// "missing_rule": "MissingRule".
-std::string Camel(const std::string& name) {
-  std::string camel;
-  bool upper = true;
-  for (const char c : name) {
-    if (c != '_') camel += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    upper = c == '_';
-  }
-  return camel;
-}
-
 // The name behind "one of " or "some of "; empty for numbers.
 std::string EnumOf(const Key& key, const std::string& how) {
   return key.type.rfind(how, 0) == 0 ? key.type.substr(how.size()) : "";
-}
-
-std::string Comment(const std::string& text, const std::string& indent) {
-  constexpr size_t kColumns = 120;
-  std::istringstream words(text);
-  std::string out;
-  std::string line = indent + "//";
-  std::string word;
-  while (words >> word) {
-    if (line.size() + 1 + word.size() > kColumns) {
-      out += line + "\n";
-      line = indent + "//";
-    }
-    line += " " + word;
-  }
-  return out + line + "\n";
 }
 
 std::string Enumeration(const Key& key) {
@@ -194,15 +141,6 @@ std::string Header(const std::vector<Key>& keys) {
   return out + "\n}  // namespace addend\n\n#endif  // ADDEND_CORE_BASE_POLICY_CHOICES_H_\n";
 }
 
-std::string Quote(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 std::string Source(const std::vector<Key>& keys) {
   std::string out =
       "// Generated from core/base/policy_choices.txt; do not edit.\n"
@@ -222,12 +160,6 @@ std::string Source(const std::vector<Key>& keys) {
     out += "}},\n";
   }
   return out + "  };\n  return keys;\n}\n\n}  // namespace addend\n";
-}
-
-void Write(const std::string& path, const std::string& text) {
-  std::ofstream out(path);
-  out << text;
-  if (!out.flush()) Fail("cannot write " + path);
 }
 
 }  // namespace
