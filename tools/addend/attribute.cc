@@ -99,14 +99,13 @@ int RunAttribute(const AttributeArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
-  const int64_t memory = MemoryOf(arguments.memory);
   CheckOutputs({{"--out", arguments.out},
                 {"--html", arguments.html},
                 {"--graph", arguments.graph},
                 {"--log", arguments.log},
                 {"--log", arguments.log.empty() ? "" : arguments.log + ".torn", /*beside=*/true}},
                SourcesOf(arguments.run, {arguments.names, arguments.classes, arguments.reasons}));
-  if ((arguments.nodes || !arguments.graph.empty()) && arguments.each_example) {
+  if ((arguments.nodes || !arguments.graph.empty()) && arguments.run.request.each_example) {
     throw InvalidArgument("--nodes and --graph show what passed to targets one by one, which --each-example adds up");
   }
   std::optional<Concepts> concepts;
@@ -123,30 +122,26 @@ int RunAttribute(const AttributeArguments& arguments) {
   if (!arguments.log.empty() && !run.Several().empty()) throw InvalidArgument(kOneBaseline);
   FindInside(run);
   ExplainedRun described = DescribeRun(run, arguments.names, arguments.classes);
-  AttributeOptions options;
-  options.policy = run.policy;
-  options.at = arguments.at;
-  options.each_example = arguments.each_example;
+  auto options = OptionsOf<AttributeOptions>(run);
   options.operators = arguments.nodes || !arguments.graph.empty();
-  options.memory_bytes = memory;
   options.targets.clear();
   for (const std::string& text : arguments.targets) options.targets.push_back(FindTarget(text, described.classes));
   if (options.targets.empty()) options.targets.emplace_back();
   const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), NeedsOneSample);
-  if (top1 && arguments.at.empty() && !arguments.each_example) CheckOneSample(run);
+  if (top1 && options.at.empty() && !options.each_example) CheckOneSample(run);
 
   const BaselinesAttribution found = Attribute(run, options);
   const Attribution& attribution = found.mean;
   described.report = attribution.report;
-  CheckClasses(arguments.classes, attribution.value, arguments.at, described.classes);
+  CheckClasses(arguments.classes, attribution.value, options.at, described.classes);
   Explanation explanation =
-      Explain(attribution, arguments.nodes, arguments.at, std::make_shared<const ExplainedRun>(std::move(described)));
+      Explain(attribution, arguments.nodes, options.at, std::make_shared<const ExplainedRun>(std::move(described)));
   for (size_t t = 0; t < found.spread.size(); ++t) explanation.targets[t].spread = found.spread[t];
-  explanation.notes = NotesOn(attribution.value, arguments.at, attribution.targets[0]);
+  explanation.notes = NotesOn(attribution.value, options.at, attribution.targets[0]);
   const Json record = ExplanationJson(explanation, ThisProgram());
   std::optional<Reasons> reasons;
   if (concepts) {
-    reasons = FindReasons(attribution, options.each_example, arguments.at, *explanation.run, *concepts, ThisProgram());
+    reasons = FindReasons(attribution, options.each_example, options.at, *explanation.run, *concepts, ThisProgram());
     reasons->notes.insert(reasons->notes.end(), explanation.notes.begin(), explanation.notes.end());
   }
 

@@ -129,8 +129,7 @@ int RunCheck(const CheckArguments& arguments) {
     throw InvalidArgument("addend check looks at every operator: leave out --policy check=...");
   }
   FindInside(run);
-  DecomposeOptions options;
-  options.policy = run.policy;
+  auto options = OptionsOf<DecomposeOptions>(run);
   if (!WasSet(arguments.run.policy, "on_failure")) options.policy.on_failure = OnFailure::kWarn;
   options.everything = true;
   const Report report = Decompose(run, options).report;

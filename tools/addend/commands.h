@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/explain/request_options.h"
+
 namespace addend::cli {
 
 // Exit codes of the program.
@@ -20,7 +22,7 @@ struct RunArguments {
   std::vector<std::string> inputs;     // FILE[#NAME][:SPLIT]
   std::vector<std::string> inside;     // SELECTOR:SPLIT, of tensors inside the model
   std::vector<std::string> baselines;  // FILE[#NAME], number, token:ID or token:KEY, or a word of baselines.h
-  bool verify_reference = false;
+  RequestOptions request;
   std::vector<std::string> policy;  // FIELD=VALUE
   std::optional<int64_t> row;
   std::string dtype;           // "float32", "float64" or empty: as the files have it; float32 for .csv, PNG and JPEG
@@ -39,8 +41,6 @@ struct DecomposeArguments {
   std::string names;    // a file, or a list with commas
   std::string classes;  // the same
   int64_t top = 12;
-  uint64_t memory = 0;  // bytes; 0: any amount
-  std::string direction = "auto";
   std::string out;
   std::string html;
   bool json = false;
@@ -49,15 +49,12 @@ struct DecomposeArguments {
 struct AttributeArguments {
   RunArguments run;
   std::vector<std::string> targets;  // empty: top1
-  std::string at;
-  std::string names;    // as above
-  std::string classes;  // the same
+  std::string names;                 // as above
+  std::string classes;               // the same
   int64_t top = 12;
-  uint64_t memory = 0;  // as above
   bool nodes = false;
   std::string graph;  // a page
   std::string out;
-  bool each_example = false;
   std::string reasons;  // a description of concepts
   std::string html;
   std::string log;  // of decisions
@@ -75,7 +72,6 @@ struct ReasonsArguments {
 struct InteractionsArguments {
   RunArguments run;
   std::string target = "top1";
-  std::string at;
   std::string concepts;  // a description of groups; empty: each part is one
   std::string names;     // as above
   std::string classes;   // the same
@@ -106,10 +102,9 @@ struct AuditShowArguments {
 struct JobPlanArguments {
   RunArguments run;
   std::vector<std::string> targets;  // empty: top1
-  std::string at;
-  std::string names;    // as above
-  std::string classes;  // the same
-  std::string reasons;  // a description of concepts
+  std::string names;                 // as above
+  std::string classes;               // the same
+  std::string reasons;               // a description of concepts
   bool no_contributions = false;
   std::string format = "safetensors";
   std::vector<std::string> groups;

@@ -125,7 +125,6 @@ int RunDecompose(const DecomposeArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
-  const int64_t memory = MemoryOf(arguments.memory);
   CheckOutputs({{"--out", arguments.out}, {"--html", arguments.html}},
                SourcesOf(arguments.run, {arguments.names, arguments.classes}));
 
@@ -137,11 +136,8 @@ int RunDecompose(const DecomposeArguments& arguments) {
   const Target asked = FindTarget(arguments.target, described.classes);
 
   if (NeedsOneSample(asked) && explanation.at.empty()) CheckOneSample(run);
-  DecomposeOptions options;
-  options.policy = run.policy;
+  auto options = OptionsOf<DecomposeOptions>(run);
   options.probes = ProbesOf(arguments.at);
-  options.memory_bytes = memory;
-  options.direction = ParseDirection(arguments.direction);
   const Decomposition decomposition = Decompose(run, std::move(options));
   described.report = decomposition.report;
 

@@ -415,7 +415,7 @@ std::vector<TensorPlace> InputPlaces(const RunArguments& arguments) {
 LoadedRun Load(const RunArguments& arguments, const std::vector<TensorFile>* first) {
   LoadedRun run;
   run.policy = ParsePolicy(arguments.policy);
-  run.verify_reference = arguments.verify_reference;
+  run.request = arguments.request;
   run.row = arguments.row;
   const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
   const FileFormat format = ReadFormat(arguments);

@@ -45,7 +45,7 @@ struct LoadedRun {
   std::vector<LoadedInput> inputs;  // the arguments, then what is split inside
   Policy policy;                    // as asked for
   std::optional<int64_t> row;
-  bool verify_reference = false;
+  RequestOptions request;  // as asked for, too
 
   std::vector<Input> Inputs() const;
   // Baselines by input; empty if no input has several.

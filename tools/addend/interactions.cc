@@ -97,19 +97,17 @@ int RunInteractions(const InteractionsArguments& arguments) {
 
   LoadedRun run = Load(arguments.run);
   ExplainedRun described = DescribeRun(run, arguments.names, arguments.classes);
-  AttributeOptions options;
-  options.policy = run.policy;
-  options.at = arguments.at;
+  auto options = OptionsOf<AttributeOptions>(run);
   options.targets = {FindTarget(arguments.target, described.classes)};
-  if (NeedsOneSample(options.targets[0]) && arguments.at.empty()) CheckOneSample(run);
+  if (NeedsOneSample(options.targets[0]) && options.at.empty()) CheckOneSample(run);
   std::vector<std::string> names;
   for (const Component& component : described.components.list) names.push_back(component.name);
   const std::vector<BoundConcept> groups = BindConcepts(concepts, names);
 
   const Interactions found = FindInteractions(run, GroupsOf(groups, names.size()), options);
   described.report = found.attribution.report;
-  CheckClasses(arguments.classes, found.attribution.value, arguments.at, described.classes);
-  const Json record = InteractionsJson(found, groups, described, arguments.at, ThisProgram());
+  CheckClasses(arguments.classes, found.attribution.value, options.at, described.classes);
+  const Json record = InteractionsJson(found, groups, described, options.at, ThisProgram());
   std::string text;
   if (arguments.json) {
     text = Dump(record, 1) + "\n";

@@ -212,7 +212,7 @@ int RunJobPlan(const JobPlanArguments& arguments) {
     draft.request.inputs.push_back(loaded.input);
   }
   draft.request.options.policy = run.policy;
-  draft.request.options.at = arguments.at;
+  draft.request.options.at = run.request.at;
   draft.request.options.targets.clear();
   for (const std::string& text : arguments.targets) {
     draft.request.options.targets.push_back(FindTarget(text, described.classes));

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -297,10 +298,22 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
          "gives means. Once for each input that is split.\nContributions are measured from it (default: 0)")
       ->allow_extra_args(false)
       ->option_text("WHAT");
-  app.add_flag("--verify-reference", run.verify_reference,
+  app.add_flag("--verify-reference", run.request.verify_reference,
                "Also runs the plain model on the baseline, and says\nhow far the reference is from that");
   AddSampleOptions(app, run);
   app.add_option("-p,--policy", run.policy, PolicyHelp())->allow_extra_args(false)->option_text("FIELD=VALUE");
+}
+
+void AddMemory(CLI::App& command, RequestOptions& request, const std::string& help) {
+  const auto set = [&request](uint64_t bytes) {
+    if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      throw InvalidArgument("--memory is a size such as 2GiB or 500MB");
+    }
+    request.memory_bytes = static_cast<int64_t>(bytes);
+  };
+  command.add_option_function<uint64_t>("--memory", set, help)
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->option_text("SIZE");
 }
 
 CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
@@ -325,16 +338,15 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
       ->option_text("LIST");
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
   command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
+  AddMemory(*command, arguments.run.request,
+            "What parts may take on their way through the\nmodel, such as 2GiB: they move in groups that fit\n"
+            "(default: any amount)");
   command
-      ->add_option("--memory", arguments.memory,
-                   "What parts may take on their way through the\nmodel, such as 2GiB: they move in groups that fit\n"
-                   "(default: any amount)")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->option_text("SIZE");
-  command
-      ->add_option("--direction", arguments.direction,
-                   "forward: every part through every operator;\nbackward: from the numbers that are asked for; or\n"
-                   "auto, whatever is faster (the default). The same\nto rounding")
+      ->add_option_function<std::string>(
+          "--direction",
+          [&request = arguments.run.request](const std::string& way) { request.direction = ParseDirection(way); },
+          "forward: every part through every operator;\nbackward: from the numbers that are asked for; or\n"
+          "auto, whatever is faster (the default). The same\nto rounding")
       ->check(CLI::IsMember({"auto", "forward", "backward"}))
       ->option_text("WAY");
   command->add_option("--out", arguments.out, "Writes components, reference, leftover and value\nas .safetensors")
@@ -367,7 +379,7 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   AddTargets(*command, arguments.targets);
   command
       ->add_option(
-          "--at", arguments.at,
+          "--at", arguments.run.request.at,
           "Explains an inner tensor instead of the output:\nlogits (before a softmax or sigmoid), the path of a\n"
           "module (enc@1: its second call; att:0: the first\nof its tensors), #N (operator N) or aten::NAME")
       ->option_text("WHERE");
@@ -375,14 +387,10 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
       ->option_text("LIST");
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
   command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
-  command
-      ->add_option(
-          "--memory", arguments.memory,
-          "What the run may take beside the model, about, such\nas 2GiB: what does not fit is computed again, with\n"
-          "the same bits (default: any amount)")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->option_text("SIZE");
-  command->add_flag("--each-example", arguments.each_example,
+  AddMemory(*command, arguments.run.request,
+            "What the run may take beside the model, about, such\nas 2GiB: what does not fit is computed again, with\n"
+            "the same bits (default: any amount)");
+  command->add_flag("--each-example", arguments.run.request.each_example,
                     "The first dimension counts samples: explains the\ntarget of each of them, in one sweep");
   command
       ->add_option("--reasons", arguments.reasons,
@@ -438,7 +446,8 @@ CLI::App* AddInteractions(CLI::App& app, InteractionsArguments& arguments) {
       ->add_option("-t,--target", arguments.target,
                    "The number to explain, as for addend attribute\n(default: top1, the largest)")
       ->option_text("TARGET");
-  command->add_option("--at", arguments.at, "Explains an inner tensor, as for addend attribute")->option_text("WHERE");
+  command->add_option("--at", arguments.run.request.at, "Explains an inner tensor, as for addend attribute")
+      ->option_text("WHERE");
   command
       ->add_option("--concepts", arguments.concepts,
                    "Groups of parts: a description of concepts\n(docs/reasons.md); without it each part is one")
@@ -530,7 +539,8 @@ JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
   JobPlanArguments& own = arguments.plan;
   AddRunOptions(*plan, own.run);
   AddTargets(*plan, own.targets);
-  plan->add_option("--at", own.at, "Explains an inner tensor, as for addend attribute")->option_text("WHERE");
+  plan->add_option("--at", own.run.request.at, "Explains an inner tensor, as for addend attribute")
+      ->option_text("WHERE");
   plan->add_option("--names", own.names, "Names of the parts: a list with commas, or a file")->option_text("NAMES");
   plan->add_option("--classes", own.classes, "Names of the outputs, in the same way")->option_text("NAMES");
   plan->add_option("--reasons", own.reasons,

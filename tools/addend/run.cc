@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -81,7 +80,6 @@ void RequireOneBaseline(const LoadedRun& run) {
 
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   RequireOneBaseline(run);
-  options.verify_reference = run.verify_reference;
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
   Decomposition decomposition = WithHints(run, [&] { return Trace(run.model).Decompose(run.Inputs(), options); });
@@ -90,15 +88,7 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   return decomposition;
 }
 
-int64_t MemoryOf(uint64_t memory) {
-  if (memory > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    throw InvalidArgument("--memory is a size such as 2GiB or 500MB");
-  }
-  return static_cast<int64_t>(memory);
-}
-
 BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options) {
-  options.verify_reference = run.verify_reference;
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
   BaselinesAttribution found = WithHints(run, [&] {
@@ -119,7 +109,6 @@ BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options) {
 
 Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& groups, AttributeOptions options) {
   RequireOneBaseline(run);
-  options.verify_reference = run.verify_reference;
   Interactions found =
       WithHints(run, [&] { return AttributeInteractions(Trace(run.model), run.Inputs(), groups, options); });
   bool nothing = true;

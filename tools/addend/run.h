@@ -15,6 +15,15 @@
 
 namespace addend::cli {
 
+// The options of one kind of run, as they were typed.
+template <typename Options>
+Options OptionsOf(const LoadedRun& run) {
+  Options options;
+  static_cast<RequestOptions&>(options) = run.request;
+  options.policy = run.policy;
+  return options;
+}
+
 // Runs the model once to find the tensors inside it that are split, and their shapes; nothing where none is.
 void FindInside(LoadedRun& run);
 // Throws InvalidArgument where an input has several baselines, which only attributions take.
@@ -26,8 +35,6 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
 BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options);
 // Interactions of the contributions of groups; `groups` as of AttributeInteractions().
 Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& groups, AttributeOptions options);
-// The number of bytes that --memory names. Throws InvalidArgument where that is out of range.
-int64_t MemoryOf(uint64_t memory);
 // The plain model.
 c10::IValue RunPlain(const LoadedRun& run);
 
