@@ -723,36 +723,48 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_r
                                                                         const char* structure) ADDEND_NOEXCEPT;
 /* Sets an option. Flags are "true" or "false", the default.
  * in: key and value:
- *   at: The tensor that targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe; "",
- *     the default: the model's first output.
+ *   at: The tensor that targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe. An
+ *     empty one or none stands for the model's first output. Looked at by addend_model_attribute, addend_model_plan,
+ *     addend_model_interactions, addend_job_plan and addend_trace_begin_attribution.
  *   direction: auto, forward, backward. Which way addend_model_decompose finds components; the results are the same to
- *     rounding. forward: every component goes through every operator; backward: components are found from the numbers
- *     that are asked for, while the sum of all components goes forward and is checked after every operator; auto:
- *     backward where there are few numbers and much to save, and everything is not set.
- *   each_example: The first dimension of every split input and of the explained tensor counts examples. Each then has
- *     a target of its own in its row, whose index leaves out the first dimension: add one target for each, or one for
- *     all.
- *   every_target: Beside each_example, each example has all of the targets, rather than one of them. Targets of the
- *     attribution are then the first one for every example, then the second one, and attributions of an input are
- *     [targets, *shape].
- *   everything: Every operator is checked, not only those that results depend on.
- *   keep_references: The model keeps what it computes on the baselines. Later runs of such requests take it from there
- *     where the baselines and everything else that it depends on are the same; what differs is computed as usual.
- * Writes to parameters are noticed where LibTorch counts them; writes that no operator makes escape it (see
- *     addend_model_forget_references). addend_model_decompose and addend_model_attribute look at it.
- *   learn_sizes: addend_model_record, given one example, derives others of other sizes from it, parts and repetitions,
- *     and learns from these. The program then holds between the sizes that were tried; a dimension of which nothing can
- *     be learned keeps its size. The model runs about ten times for each dimension.
- *   memory: A limit in bytes, beside the model; 0, the default: any amount. In addend_model_decompose: for the parts of
- *     results and all rows on their way there together, beside the recorded run. Components then move through the model
- *     in groups; the model still runs once, and the results are the same to rounding. In addend_model_attribute and
- *     attributions of traces: for the recorded run and its coefficients, about. What does not fit is computed again, up
- *     to once, with the same bits; references are not kept for the next run.
- *   operators: addend_model_attribute also finds what passes through every operator.
- *   timeout: Seconds after which a run ends before its next operator, with CANCELLED; 0, the default: never.
- *   verify_reference: The plain model also runs on the baseline; the report then says how far the reference is from
- * what the model gives there ("reference_error"). addend_model_decompose and addend_model_attribute look at it. Traces
- *     refuse it, since their owner runs the model: see addend_trace_baseline.
+ *     rounding. "forward": every component goes through every operator. "backward": components are found from the
+ *     numbers that are asked for, while the sum of all components goes forward and is checked after every operator.
+ *     "auto": backward where there are few numbers and much to save, and everything is not set. Looked at by
+ *     addend_model_decompose and addend_trace_begin.
+ *   each_example: Whether the first dimension of every split input and of the explained tensor counts examples, each of
+ *     which has a target of its own in its row. The index of a target leaves out that dimension: there is one target
+ *     for each example, or one for all. Looked at by addend_model_attribute, addend_model_plan and
+ *     addend_trace_begin_attribution. Refused by addend_model_interactions.
+ *   every_target: Whether, beside each_example, each example has all of the targets, rather than one of them. Targets
+ *     of the attribution are then the first one for every example, then the second one, and attributions of an input
+ *     are [targets, *shape]. Looked at by addend_model_attribute, addend_model_plan and addend_trace_begin_attribution.
+ *   everything: Whether every operator is checked, not only those that results depend on. Looked at by
+ *     addend_model_decompose and addend_trace_begin.
+ *   keep_references: Whether the model keeps what it computes on the baselines, and takes it from there in later runs
+ *     of such requests where the baselines and everything else that it depends on are the same. What differs is
+ *     computed as usual. Writes to parameters are noticed where LibTorch counts them; writes that no operator makes
+ *     escape it: see addend_model_forget_references. Looked at by addend_model_decompose and addend_model_attribute.
+ *   learn_sizes: Whether addend_model_record, given one example, derives others of other sizes from it, parts and
+ *     repetitions, and learns from these. The program then holds between the sizes that were tried; a dimension of
+ *     which nothing can be learned keeps its size. The model runs about ten times for each dimension. Looked at by
+ *     addend_model_record.
+ *   memory: A limit of memory in bytes, beside the model; zero stands for any amount. In addend_model_decompose: for
+ *     the parts of results and all rows on their way there together, beside the recorded run. Components then move
+ *     through the model in groups; the model still runs once, and the results are the same to rounding. In
+ *     addend_model_attribute and attributions of live models: for the recorded run and its coefficients, about. What
+ *     does not fit is computed again, up to once, with the same bits; references are not kept for the next run. Looked
+ *     at by addend_model_decompose, addend_model_attribute, addend_model_interactions, addend_job_plan,
+ *     addend_trace_begin and addend_trace_begin_attribution. Refused by addend_model_plan.
+ *   operators: Whether addend_model_attribute also finds what passes through every operator. Attention that a model
+ *     writes out is then linearized as it is written, which rounds otherwise. Looked at by addend_model_attribute,
+ *     addend_model_plan and addend_trace_begin_attribution. Refused by addend_model_interactions.
+ *   timeout: The time after which a run ends before its next operator, with CANCELLED; zero stands for never. In
+ *     seconds. Looked at by addend_model_decompose, addend_model_attribute, addend_model_plan,
+ *     addend_model_interactions, addend_trace_begin and addend_trace_begin_attribution.
+ *   verify_reference: Whether the plain model also runs on the baseline; the report then says how far the reference is
+ *     from what the model gives there: "reference_error". Traces refuse it, since their owner runs the model: see
+ *     addend_trace_baseline. Looked at by addend_model_decompose, addend_model_attribute, addend_model_plan and
+ *     addend_model_interactions. Refused by addend_trace_begin and addend_trace_begin_attribution.
  * errors: INVALID_ARGUMENT for other keys and values; of a run: INVALID_ARGUMENT of a decomposition where not even one
  * component fits into memory, of an attribution within a memory under policies with segments, anchor=residual or a bias
  * other than residual, which need the whole run, and where a split starts inside the model and verify_reference is set;

@@ -742,28 +742,38 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_target(get(), target.c_str()));
     return *this;
   }
-  // Sets the tensor that targets are elements of; "": the first output.
-  Request& Explained(const std::string& selector) {
-    Check(addend_request_set_option(get(), "at", selector.c_str()));
-    return *this;
-  }
-  Request& EachExample(bool each_example = true) {
-    Check(addend_request_set_option(get(), "each_example", each_example ? "true" : "false"));
-    return *this;
-  }
-  Request& EveryTarget(bool every_target = true) {
-    Check(addend_request_set_option(get(), "every_target", every_target ? "true" : "false"));
-    return *this;
-  }
-  Request& Operators(bool operators = true) {
-    Check(addend_request_set_option(get(), "operators", operators ? "true" : "false"));
-    return *this;
-  }
   // Sets an option of addend_request_set_option() by its key: "timeout", "2.5".
   Request& Option(const std::string& key, const std::string& value) {
     Check(addend_request_set_option(get(), key.c_str(), value.c_str()));
     return *this;
   }
+  // Begin: options, by their keys; the lines are made of core/explain/request_options.txt
+  // The tensor that targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe.
+  Request& Explained(const std::string& selector) { return Option("at", selector); }
+  // Which way addend_model_decompose finds components; the results are the same to rounding. One of "auto", "forward",
+  // "backward".
+  Request& Direction(const std::string& direction) { return Option("direction", direction); }
+  // Whether the first dimension of every split input and of the explained tensor counts examples, each of which has a
+  // target of its own in its row.
+  Request& EachExample(bool each_example = true) { return Option("each_example", each_example ? "true" : "false"); }
+  // Whether, beside each_example, each example has all of the targets, rather than one of them.
+  Request& EveryTarget(bool every_target = true) { return Option("every_target", every_target ? "true" : "false"); }
+  // Whether every operator is checked, not only those that results depend on.
+  Request& Everything(bool everything = true) { return Option("everything", everything ? "true" : "false"); }
+  // Whether the model keeps what it computes on the baselines, and takes it from there in later runs of such requests
+  // where the baselines and everything else that it depends on are the same.
+  Request& KeepReferences(bool keep = true) { return Option("keep_references", keep ? "true" : "false"); }
+  // Whether addend_model_record, given one example, derives others of other sizes from it, parts and repetitions, and
+  // learns from these.
+  Request& LearnSizes(bool learn = true) { return Option("learn_sizes", learn ? "true" : "false"); }
+  // A limit of memory in bytes, beside the model; zero stands for any amount.
+  Request& Memory(int64_t bytes) { return Option("memory", std::to_string(bytes)); }
+  // Whether addend_model_attribute also finds what passes through every operator.
+  Request& Operators(bool operators = true) { return Option("operators", operators ? "true" : "false"); }
+  // Whether the plain model also runs on the baseline; the report then says how far the reference is from what the
+  // model gives there: "reference_error".
+  Request& VerifyReference(bool verify = true) { return Option("verify_reference", verify ? "true" : "false"); }
+  // End: options
   // Begins a further example, for Model::Record and Model::CheckTrace: the inputs that follow belong to it.
   Request& NextExample() {
     Check(addend_request_next_example(get()));
@@ -772,34 +782,6 @@ class Request : public Handle<addend_request, addend_request_release> {
   // Sets how the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
   Request& Structure(const std::string& structure) {
     Check(addend_request_set_structure(get(), structure.c_str()));
-    return *this;
-  }
-  Request& Everything(bool everything = true) {
-    Check(addend_request_set_option(get(), "everything", everything ? "true" : "false"));
-    return *this;
-  }
-  // Sets the memory limit of decompositions and attributions in bytes; 0: none.
-  Request& Memory(int64_t bytes) {
-    Check(addend_request_set_option(get(), "memory", std::to_string(bytes).c_str()));
-    return *this;
-  }
-  // Sets the direction: "auto", "forward" or "backward".
-  Request& Direction(const std::string& direction) {
-    Check(addend_request_set_option(get(), "direction", direction.c_str()));
-    return *this;
-  }
-  Request& KeepReferences(bool keep = true) {
-    Check(addend_request_set_option(get(), "keep_references", keep ? "true" : "false"));
-    return *this;
-  }
-  // Also runs the plain model on the baseline; the report then says how far the reference is from what it gives.
-  Request& VerifyReference(bool verify = true) {
-    Check(addend_request_set_option(get(), "verify_reference", verify ? "true" : "false"));
-    return *this;
-  }
-  // Model::Record() derives examples of other sizes from the one that is given, and learns from these.
-  Request& LearnSizes(bool learn = true) {
-    Check(addend_request_set_option(get(), "learn_sizes", learn ? "true" : "false"));
     return *this;
   }
   Request& Name(const std::string& component) {

@@ -1,6 +1,6 @@
 """Writes committed texts anew that repeat what a list says: the comments of the C interface, tables of documents.
 
-texts.py policy_choices.txt fields.txt addend.h policies.md HEADER DOCUMENT
+texts.py policy_choices.txt fields.txt request_options.txt addend.h addend.hpp policies.md HEADER WRAPPER DOCUMENT
 """
 
 import pathlib
@@ -9,13 +9,39 @@ import sys
 import blocks
 import fields
 import policy
+import request
 
 _COLUMNS = 120
 
+# Names in sentences on options, as the C interface spells them; others are options and stay as they are.
+_IN_C = {
+    "attribute": "addend_model_attribute",
+    "cancelled": "CANCELLED",
+    "decompose": "addend_model_decompose",
+    "forget_references": "addend_model_forget_references",
+    "interactions": "addend_model_interactions",
+    "job": "addend_job_plan",
+    "live": "",
+    "plan": "addend_model_plan",
+    "probe": "addend_request_add_probe",
+    "record": "addend_model_record",
+    "reference_error": '"reference_error"',
+    "trace": "addend_trace_begin",
+    "trace_attribute": "addend_trace_begin_attribution",
+    "trace_baseline": "addend_trace_baseline",
+}
 
-def main(choices, listed, header, document, new_header, new_document):
+# Parameters of the methods of addend.hpp, and the text that is set.
+_IN_CPP = {
+    "flag": ("bool {0} = true", '{0} ? "true" : "false"'),
+    "bytes": ("int64_t {0}", "std::to_string({0})"),
+}
+
+
+def main(choices, listed, asked, header, wrapper, document, new_header, new_wrapper, new_document):
     keys = policy.read(choices)
     records = fields.read(listed)
+    options = request.read(asked)
     report = records["Report"].fields
     texts = [field for field in report if field.type == "text"]
     numbers = [field for field in report if field.type in ("count", "number", "seconds", "flag")]
@@ -26,10 +52,13 @@ def main(choices, listed, header, document, new_header, new_document):
         ("Fields of a trace check", "addend_model_check_trace(", check),
         ("Fields of a requirement", "addend_model_requirements(", closed(records["Requirement"].fields)),
         ("Fields of a decision", "addend_attribution_reasons(", decision),
+        ("in: key and value:", "errors: INVALID_ARGUMENT for other keys", "".join(map(option, options))),
         ("Numbers of the report", "addend_results_report_number(", closed(numbers, flag=" 1 or 0.")),
         ("Texts of the report", "addend_results_report_text(", closed(texts)),
     ]
     rewrite(header, new_header, parts)
+    methods = "".join(method(own) for own in options if own.names.get("C++") != "-")
+    rewrite(wrapper, new_wrapper, [("// Begin: options", "// End: options", methods)])
     # The values of other keys have formulas, which the document writes out.
     values = [key for key in keys if key.name in ("missing_rule", "on_failure", "check")]
     tables = [("<!-- Begin: keys", "<!-- End", table(keys)), ("<!-- Begin: values", "<!-- End", values_table(values))]
@@ -48,6 +77,27 @@ def paragraph(key):
     since = "" if key.since == "1" else " Since ABI %s." % key.since
     text = "%s: %s. %s%s" % (key.name, takes(key), key.says, since)
     return blocks.wrap(text, _COLUMNS, " *   ", " *     ") + "\n"
+
+
+def option(own):
+    words = "%s. " % ", ".join(own.words) if own.words else ""
+    unit = " In seconds." if own.type == "seconds" else ""
+    says = request.told(own, lambda name: _IN_C.get(name, name))
+    text = "%s: %s%s%s" % (own.key, words, says[0], unit)
+    return blocks.wrap(" ".join([text] + says[1:]), _COLUMNS, " *   ", " *     ") + "\n"
+
+
+def method(own):
+    declared, value = _IN_CPP.get(own.type, ("const std::string& {0}", "{0}"))
+    says = request.told(own, lambda name: _IN_C.get(name, name))[0]
+    says += " One of %s." % ", ".join('"%s"' % word for word in own.words) if own.words else ""
+    return "%s\n  Request& %s(%s) { return Option(\"%s\", %s); }\n" % (
+        blocks.wrap(says, _COLUMNS, "  // "),
+        request.name_in(own, "C++", blocks.pascal),
+        declared.format(own.parameter),
+        own.key,
+        value.format(own.parameter),
+    )
 
 
 def described(listed, flag=""):
