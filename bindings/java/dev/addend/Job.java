@@ -1,7 +1,6 @@
 package dev.addend;
 
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Objects;
 
 /**
@@ -49,7 +48,7 @@ public final class Job extends NativeObject {
     final String given = options.toJson();
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
-      final long r = Objects.requireNonNull(request, "request").create(List.of(), borrow);
+      final long r = Objects.requireNonNull(request, "request").create(borrow);
       try {
         return Thrown.run(
             () -> Out.text(out -> AddendNative.addend_job_plan(c, file, modelFile, r, given, out)));

@@ -1,6 +1,5 @@
 package dev.addend;
 
-import java.util.Collections;
 import java.util.Objects;
 
 /**
@@ -112,7 +111,7 @@ public abstract class LiveScope extends NativeObject {
   private static long begin(Begins begins, Request request, Context context, FramesCallback frames) {
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
-      final long r = request.create(Collections.emptyList(), borrow);
+      final long r = request.create(borrow);
       try {
         final long trace = Out.handle(out -> begins.begin(c, r, out));
         // Notes tell the lines of Java at which the model makes conditions and indices.

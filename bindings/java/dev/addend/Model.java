@@ -378,7 +378,7 @@ public final class Model extends NativeObject {
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
       final long model = borrow.of(this);
-      final long r = request.create(inputNames, borrow);
+      final long r = request.create(borrow);
       try {
         return Out.handle(out -> question.ask(c, model, r, out));
       } finally {

@@ -34,7 +34,7 @@ public final class Plan extends NativeObject {
   public Attribution attribute(Request request) {
     try (Borrow borrow = new Borrow()) {
       final long plan = borrow.of(this);
-      final long r = request.create(inputNames, borrow);
+      final long r = request.create(borrow);
       try {
         return Thrown.run(() -> new Attribution(
             Out.handle(out -> AddendNative.addend_plan_attribute(plan, r, out)), inputNames, List.of()));
@@ -60,7 +60,7 @@ public final class Plan extends NativeObject {
       final long plan = borrow.of(this);
       final long parts = borrow.of(contributions);
       final long more = borrow.of(sums);
-      final long r = request.create(inputNames, borrow);
+      final long r = request.create(borrow);
       try {
         Thrown.run(() -> {
           AddendNative.addend_plan_attribute_into(plan, r, parts, more);

@@ -2,7 +2,6 @@ package dev.addend;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
@@ -111,7 +110,7 @@ public final class Program extends NativeObject {
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
       final long program = borrow.of(this);
-      final long r = request.create(Collections.emptyList(), borrow);
+      final long r = request.create(borrow);
       try {
         return Requirement.read(Out.text(out -> AddendNative.addend_program_requirements(c, program, r, out)));
       } finally {
@@ -153,7 +152,7 @@ public final class Program extends NativeObject {
     final String text = options.toJson();
     try (Borrow borrow = new Borrow()) {
       final long program = borrow.of(this);
-      final long r = request.create(Collections.emptyList(), borrow);
+      final long r = request.create(borrow);
       try {
         return new Results(Out.handle(out -> AddendNative.addend_program_replay(program, r, text, out)));
       } finally {

@@ -1,6 +1,5 @@
 package dev.addend;
 
-import java.util.Collections;
 import java.util.Objects;
 
 /**
@@ -99,7 +98,7 @@ public final class RecordingScope extends NativeObject {
 
   private static long begin(Request request, FramesCallback frames) {
     try (Borrow borrow = new Borrow()) {
-      final long r = request.create(Collections.emptyList(), borrow);
+      final long r = request.create(borrow);
       try {
         return Out.handle(out -> AddendNative.addend_trace_record(r, frames, out));
       } finally {

@@ -1,10 +1,9 @@
+// Generated from bindings/java/templates/Request.java and core/explain/request_options.txt; do not edit.
 package dev.addend;
 
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -205,49 +204,6 @@ public final class Request {
   }
 
   /**
-   * Says what the targets are elements of.
-   *
-   * @param selector {@code output.1}, or an inner tensor as for {@link #probe}; {@code null} for the first output
-   * @return the changed copy
-   */
-  public Request at(String selector) {
-    return option("at", selector == null ? "" : selector);
-  }
-
-  /**
-   * Whether the first dimension of all split inputs and of the explained tensor counts examples, each of which has a target
-   * of its own. Its index leaves out that dimension: there is one target for each example, or one for all.
-   *
-   * @param eachExample whether it does
-   * @return the changed copy
-   */
-  public Request eachExample(boolean eachExample) {
-    return option("each_example", String.valueOf(eachExample));
-  }
-
-  /**
-   * Whether, beside {@link #eachExample}, each example has all of the targets, rather than one of them. Targets of the
-   * attribution are then the first one for every example, then the second one, and attributions of an input are
-   * [targets, *shape].
-   *
-   * @param everyTarget whether it has
-   * @return the changed copy
-   */
-  public Request everyTarget(boolean everyTarget) {
-    return option("every_target", String.valueOf(everyTarget));
-  }
-
-  /**
-   * Whether {@link Model#attribute} also finds what passes through every operator.
-   *
-   * @param operators whether it does
-   * @return the changed copy
-   */
-  public Request operators(boolean operators) {
-    return option("operators", String.valueOf(operators));
-  }
-
-  /**
    * Sets an option of {@code addend_request_set_option} by its key: {@code option("everything", "true")}.
    *
    * @param key of the option
@@ -258,16 +214,7 @@ public final class Request {
     return with(fields -> fields.options = more(fields.options, key, value));
   }
 
-  /**
-   * Sets the time after which a run ends before its next operator, with
-   * {@link AddendException.Code#CANCELLED}.
-   *
-   * @param timeout zero: never
-   * @return the changed copy
-   */
-  public Request timeout(Duration timeout) {
-    return option("timeout", String.valueOf(timeout.toNanos() / 1e9));
-  }
+  // request: methods
 
   /**
    * Names a parameter of what runs in a {@link TracingScope}, an {@link AttributionScope} or a {@link RecordingScope}, so
@@ -290,77 +237,6 @@ public final class Request {
    */
   public Request buffer(String name, Tensor tensor) {
     return with(fields -> fields.buffers = more(fields.buffers, name, tensor));
-  }
-
-  /**
-   * Whether every operator is checked, not only those that results depend on.
-   *
-   * @param everything whether it is
-   * @return the changed copy
-   */
-  public Request checkEverything(boolean everything) {
-    return option("everything", String.valueOf(everything));
-  }
-
-  /**
-   * A limit of memory, beside the model. In {@link Model#decompose(Request)}: for the parts of results and all rows on
-   * their way there together, beside the recorded run. Components then move through the model in groups, which run it
-   * once all the same. In {@link Model#attribute(Request)}: for the recorded run and its coefficients, about; what does
-   * not fit is computed again, with the same bits.
-   *
-   * @param bytes at most; 0: any amount
-   * @return the changed copy
-   */
-  public Request memory(long bytes) {
-    if (bytes < 0) {
-      throw new IllegalArgumentException("bytes is " + bytes + ", a negative number");
-    }
-    return option("memory", String.valueOf(bytes));
-  }
-
-  /**
-   * Which way {@link Model#decompose(Request)} finds components; the same to rounding. At the beginning {@link
-   * Direction#AUTO}.
-   *
-   * @param direction the way
-   * @return the changed copy
-   */
-  public Request direction(Direction direction) {
-    Objects.requireNonNull(direction, "direction");
-    return option("direction", direction.text());
-  }
-
-  /**
-   * Whether the model keeps what it gives on the baselines, and takes it from there in later runs of such requests where
-   * the baselines and everything else that it depends on are the same; see {@link Model#forgetReferences()}.
-   *
-   * @param keep whether it does
-   * @return the changed copy
-   */
-  public Request keepReferences(boolean keep) {
-    return option("keep_references", String.valueOf(keep));
-  }
-
-  /**
-   * Whether the plain model also runs on the baseline; {@link Report#referenceError()} then says how far the reference
-   * is from that.
-   *
-   * @param verify whether it does; not unless given
-   * @return the changed copy
-   */
-  public Request verifyReference(boolean verify) {
-    return option("verify_reference", String.valueOf(verify));
-  }
-
-  /**
-   * Whether {@link Model#record}, given one example, derives others of other sizes from it, parts and repetitions, and
-   * learns from these. The program then holds between the sizes that were tried.
-   *
-   * @param learn whether it does; not unless given
-   * @return the changed copy
-   */
-  public Request learnSizes(boolean learn) {
-    return option("learn_sizes", String.valueOf(learn));
   }
 
   /**
@@ -394,13 +270,13 @@ public final class Request {
   }
 
   /** The native request, which the caller releases. */
-  long create(List<String> argumentNames, Borrow borrow) {
+  long create(Borrow borrow) {
     final long request = Out.handle(AddendNative::addend_request_create);
     try {
-      addExample(request, fields.example, argumentNames, borrow);
+      addExample(request, fields.example, borrow);
       for (Example other : fields.others) {
         AddendNative.addend_request_next_example(request);
-        addExample(request, other, argumentNames, borrow);
+        addExample(request, other, borrow);
       }
       for (Inside inside : fields.inside) {
         inside.addTo(request, borrow);
@@ -459,23 +335,12 @@ public final class Request {
     return list;
   }
 
-  private static void addExample(long request, Example example, List<String> argumentNames, Borrow borrow) {
-    final boolean structured = example.structure != null;
-    for (NamedInput input : structured ? example.inputs : ordered(example.inputs, argumentNames)) {
+  private static void addExample(long request, Example example, Borrow borrow) {
+    for (NamedInput input : example.inputs) {
       input.input.addTo(request, input.name, borrow);
     }
-    if (structured) {
+    if (example.structure != null) {
       AddendNative.addend_request_set_structure(request, example.structure);
     }
-  }
-
-  /** Named inputs in the order of the model's arguments, unknown names last; others as they are. */
-  private static List<NamedInput> ordered(List<NamedInput> inputs, List<String> argumentNames) {
-    final NamedInput[] ordered = inputs.toArray(new NamedInput[0]);
-    Arrays.sort(ordered, Comparator.comparingInt(input -> {
-      final int position = input.name == null ? 0 : argumentNames.indexOf(input.name);
-      return position < 0 ? argumentNames.size() : position;
-    }));
-    return Arrays.asList(ordered);
   }
 }
