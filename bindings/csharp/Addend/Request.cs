@@ -1,4 +1,3 @@
-using System.Globalization;
 using Addend.Native;
 
 namespace Addend;
@@ -9,7 +8,7 @@ namespace Addend;
 /// var request = new Request(new Input(tokens) { Split = Split.Along(-1) }) { Probes = ["layers.0.attention"] };
 /// </code>
 /// </summary>
-public sealed record Request
+public sealed partial record Request
 {
     private readonly KeyValuePair<string?, Input>[] _inputs;
     private readonly string? _structure; // null: the inputs are the arguments
@@ -53,24 +52,6 @@ public sealed record Request
     /// element where there is none.</summary>
     public IReadOnlyList<Target> Targets { get; init; } = [];
 
-    /// <summary>The tensor that the targets are elements of: <c>output.1</c>, or an inner tensor as in
-    /// <see cref="Probes"/>; null: the first output.</summary>
-    public string? At { get; init; }
-
-    /// <summary>Whether the first dimension of all split inputs and of the explained tensor counts examples, each of which
-    /// has a target of its own. Its index leaves out that dimension: there is one target for each example, or one for
-    /// all.</summary>
-    public bool EachExample { get; init; }
-
-    /// <summary>Whether, beside <see cref="EachExample"/>, each example has all of the targets, rather than one of them.
-    /// Targets of the attribution are then the first one for every example, then the second one, and attributions of an
-    /// input are <c>[targets, *shape]</c>.</summary>
-    public bool EveryTarget { get; init; }
-
-    /// <summary>Whether <see cref="Model.Attribute(Request, Context?, CancellationToken)"/> also finds what passes through
-    /// every operator.</summary>
-    public bool Operators { get; init; }
-
     /// <summary>Inner tensors whose compositions are wanted: <c>layers.0.attention</c> (what left a
     /// module), <c>encoder@1</c> (the same of one of several calls), <c>attention:1</c> (one of several tensors that left
     /// it), <c>encoder@*</c> and <c>attention:*</c> (all of them, each a result of its own), <c>#28</c> (an operator by its
@@ -90,37 +71,6 @@ public sealed record Request
 
     /// <summary>Buffers by name, as for <see cref="Parameters"/>: tensors that are not learned.</summary>
     public IReadOnlyDictionary<string, Tensor> Buffers { get; init; } = new Dictionary<string, Tensor>();
-
-    /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
-    public bool Everything { get; init; }
-
-    /// <summary>A limit of memory in bytes, beside the model; 0: any amount. In
-    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>: for the parts of results and all rows
-    /// on their way there together, beside the recorded run. Components then move through the model in groups, which run
-    /// it once all the same. In <see cref="Model.Attribute(Addend.Request, Context?, CancellationToken)"/>: for the
-    /// recorded run and its coefficients, about; what does not fit is computed again, with the same bits.</summary>
-    public long Memory { get; init; }
-
-    /// <summary>Which way <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/> finds components; the
-    /// same to rounding.</summary>
-    public Direction Direction { get; init; }
-
-    /// <summary>Whether the model keeps what it gives on the baselines, and takes it from there in later runs of such
-    /// requests where the baselines and everything else that it depends on are the same; see
-    /// <see cref="Model.ForgetReferences"/>.</summary>
-    public bool KeepReferences { get; init; }
-
-    /// <summary>Whether the plain model also runs on the baseline; <see cref="Report.ReferenceError"/> then says how far the
-    /// reference is from that.</summary>
-    public bool VerifyReference { get; init; }
-
-    /// <summary>Whether <see cref="Model.Record(Request, CancellationToken)"/>, given one example, derives others of other sizes from it, parts
-    /// and repetitions, and learns from these. The program then holds between the sizes that were tried.</summary>
-    public bool LearnSizes { get; init; }
-
-    /// <summary>The time after which a run ends before its next operator, by an
-    /// <see cref="OperationCanceledException"/>; zero: never.</summary>
-    public TimeSpan Timeout { get; init; }
 
     /// <summary>Asks about arguments of any kind, in the order of the model's: an <see cref="Input"/> or a
     /// <see cref="Tensor"/>, a number, bool, string or null, and a tuple, list or dictionary by strings of any of these. An
@@ -148,23 +98,6 @@ public sealed record Request
 
     /// <summary>The names that the request itself gives its inputs; empty for those without a name.</summary>
     internal IReadOnlyList<string> OwnNames => Array.ConvertAll(_inputs, input => input.Key ?? "");
-
-    // Options by the keys of the C interface.
-    private IEnumerable<(string Key, string Value)> AllOptions()
-    {
-        static string Word(bool flag) => flag ? "true" : "false";
-        yield return ("at", At ?? "");
-        yield return ("each_example", Word(EachExample));
-        yield return ("every_target", Word(EveryTarget));
-        yield return ("operators", Word(Operators));
-        yield return ("everything", Word(Everything));
-        yield return ("memory", Memory.ToString(CultureInfo.InvariantCulture));
-        yield return ("direction", Direction.ToString().ToLowerInvariant());
-        yield return ("keep_references", Word(KeepReferences));
-        yield return ("verify_reference", Word(VerifyReference));
-        yield return ("learn_sizes", Word(LearnSizes));
-        yield return ("timeout", Timeout.TotalSeconds.ToString("R", CultureInfo.InvariantCulture));
-    }
 
     internal RequestHandle Build(CancellationHandle cancellation)
     {
