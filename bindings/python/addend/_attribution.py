@@ -302,13 +302,11 @@ def _read(document: str, results: _Kept, num_inside: int, places: Sequence[Optio
     return attribution
 
 
-def add_targets(
-    request: Any, targets: Any, at: Optional[str], each_example: bool, every_target: bool, operators: bool
-) -> None:
+def add_targets(request: Any, targets: Any, **options: Any) -> None:
     """Adds to a native request what `Model.explain` is asked."""
     for target in target_list(targets):
         _native.request_add_target(request, as_target(target))
-    set_options(request, at=at, each_example=each_example, every_target=every_target, operators=operators)
+    set_options(request, **options)
 
 
 def explained(at: Optional[str], outputs: Union[None, str, Sequence[str]]) -> Optional[str]:

@@ -140,7 +140,7 @@ def _is_container(value: Any) -> bool:
 def baselines_of(sources: Sequence[Input]) -> List[Tensor]:
     """Computes the baseline of each input, in its whole shape. Words that name buffers of a model are refused, as no
     model is known."""
-    request = new_request((), False, None)
+    request = new_request()
     for source in sources:
         add_input(request, None, source, source.value)
     trace = _native.trace_begin(Context()._handle, request)

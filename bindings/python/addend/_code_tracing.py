@@ -45,7 +45,7 @@ class CodeTracing(Block):
     _ends_behind = (BaseException,)
 
     def __init__(self, file: Optional[TextIO], options: str):
-        super().__init__([], [], new_request((), False, None))
+        super().__init__([], [], new_request())
         self._file = file
         self._options = options
         self._lines: List[str] = []

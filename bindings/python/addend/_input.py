@@ -6,6 +6,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from . import _native
 from ._composition import Composition, as_dims
+from ._request_options import FLAGS
 from ._table import as_row, as_table
 from ._tensor import as_tensor
 
@@ -281,12 +282,12 @@ def _describe_last(request: Any, source: Union[Input, Inside]) -> None:
         _native.request_add_name(request, str(component_name))
 
 
-def new_request(probes: Union[str, Sequence[str]], everything: bool, cancellation: Any) -> Any:
+def new_request(probes: Union[str, Sequence[str]] = (), cancellation: Any = None, **options: Any) -> Any:
     """A native request without inputs."""
     request = _native.request_create()
     for probe in (probes,) if isinstance(probes, str) else probes:
         _native.request_add_probe(request, probe)
-    set_options(request, everything=everything)
+    set_options(request, **options)
     if cancellation is not None:
         _native.request_set_cancellation(request, cancellation._handle)
         set_options(request, timeout=cancellation.timeout or 0)
@@ -297,7 +298,4 @@ def set_options(request: Any, **options: Any) -> None:
     """Sets options of a native request; None: as they are."""
     for key, value in options.items():
         if value is not None:
-            _native.request_set_option(request, key, str(bool(value)).lower() if key in _FLAGS else str(value))
-
-
-_FLAGS = ("each_example", "every_target", "everything", "keep_references", "learn_sizes", "operators", "verify_reference")
+            _native.request_set_option(request, key, str(bool(value)).lower() if key in FLAGS else str(value))

@@ -117,7 +117,7 @@ class Job(Handle):
 
         chosen = as_context(context, policy, Job.plan)
         request = new_model_request([inputs])
-        add_targets(request, targets, explained(at, outputs), False, False, False)
+        add_targets(request, targets, at=explained(at, outputs))
         add_outputs(request, outputs)
         options: Dict[str, Any] = {
             "inputs": _files(rows),

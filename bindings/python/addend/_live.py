@@ -21,7 +21,7 @@ from ._dtypes_apart import dtypes_apart
 from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._functions import any_in_graph, call_function
 from ._input import Input, Inside, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis
-from ._input import one_or_list, set_options
+from ._input import one_or_list
 from ._methods import Methods, method_of
 from ._meta import on_meta
 from ._modules import KnownTensors, ModulePaths, Modules, SlowAttention, SlowPaths, Uncompiled, is_module
@@ -36,6 +36,7 @@ from ._recorded_call import RecordedCall
 from ._recorded_question import ALL_TOGETHER, RecordedQuestion, examples_of, larger_calls
 from ._plan import Plan
 from ._reasons import Concepts, Interactions
+from ._request_options import OF_ANY, OF_DECOMPOSE, OF_TRACE
 from ._results import Results, result_at
 from ._shared import SharedMemory
 from ._source_lines import SourceLines, caller
@@ -45,8 +46,8 @@ from ._tensor import Tensor, as_tensor
 from ._workers import Workers
 
 # Choices of a call that are no choices of a policy.
-_OF_DECOMPOSE = ("probes", "outputs", "everything", "direction")
-_OF_ANY = ("inside", "memory", "cancellation", "context", "verify_reference")
+_OF_DECOMPOSE = ("probes", "outputs", *OF_DECOMPOSE)
+_OF_ANY = ("inside", "cancellation", "context", *OF_ANY)
 
 _HIGHER_ORDER = (
     "the model calls a higher-order operator of PyTorch (cond, while_loop, scan, map), which PyTorch compiles even where it "
@@ -107,8 +108,7 @@ def tracing(
         policy: choices of a `Context`, in place of one.
     """
     chosen = as_context(context, policy, tracing)
-    request = new_request(probes, everything, cancellation)
-    set_options(request, memory=memory, direction=direction)
+    request = new_request(probes, cancellation, everything=everything, memory=memory, direction=direction)
     known = model._known if isinstance(model, TracedModel) else KnownTensors()
     modules = modules_of(model.model if isinstance(model, TracedModel) else model)
     return Trace(inputs, [None] * len(inputs), modules, known, request, chosen)
@@ -386,7 +386,7 @@ class Recording(Block):
     """
 
     def __init__(self, inputs: Sequence[Input], names: Sequence[Optional[str]], model: Any, lines: bool):
-        request = new_request((), False, None)
+        request = new_request()
         modules = modules_of(model)
         super().__init__(inputs, modules, request)
         self.program: Optional[Program] = None
@@ -735,7 +735,7 @@ class TracedModel:
         inside = as_insides(chosen.get("inside"))
         with self._slow_attention(inside) as slow:
             if any(isinstance(given, Input) and given.has_several_baselines for given in call.given):
-                options = self._for_files(chosen, ("inside", "memory", "cancellation", "context", "verify_reference"))
+                options = self._for_files(chosen, _OF_ANY)
                 return self._asked(args, kwargs, asked["each_example"]).explain(asked, outputs, options)
             chosen.pop("inside", None)
             insides, searched = self._placed(inside, args, kwargs)
@@ -1366,7 +1366,7 @@ class _Examples:
 
     def request(self) -> Any:
         """The tensors of every call, on any depth, each object once."""
-        request = new_request((), False, None)
+        request = new_request()
         for index, call in enumerate(self._calls):
             if index > 0:
                 _native.request_next_example(request)
@@ -1440,8 +1440,8 @@ def _names_of(outputs: Union[None, str, Sequence[str]]) -> Optional[Sequence[str
 def _request_of(chosen: Dict[str, Any]) -> Tuple[Any, Context]:
     """A native request and the context of a call's choices."""
     chosen = dict(chosen)
-    request = new_request(chosen.pop("probes", ()), chosen.pop("everything", False), chosen.pop("cancellation", None))
-    set_options(request, memory=chosen.pop("memory", 0), direction=chosen.pop("direction", "auto"))
+    options = {key: chosen.pop(key) for key in OF_TRACE if key in chosen}
+    request = new_request(chosen.pop("probes", ()), chosen.pop("cancellation", None), **options)
     return request, as_context(chosen.pop("context", None), chosen)
 
 

@@ -135,15 +135,18 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.decompose)
         insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
-        request = new_model_request([inputs], probes, everything, cancellation, insides)
-        add_outputs(request, outputs)
-        set_options(
-            request,
+        request = new_model_request(
+            [inputs],
+            probes,
+            cancellation,
+            insides,
+            everything=everything,
             memory=memory,
             direction=direction,
             keep_references=keep_references,
             verify_reference=verify_reference,
         )
+        add_outputs(request, outputs)
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
 
     def run(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Results:
@@ -199,7 +202,14 @@ class Model(Handle):
         chosen = as_context(context, policy, self.explain)
         insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
-        add_targets(request, targets, explained(at, outputs), each_example, every_target, operators)
+        add_targets(
+            request,
+            targets,
+            at=explained(at, outputs),
+            each_example=each_example,
+            every_target=every_target,
+            operators=operators,
+        )
         add_outputs(request, outputs)
         set_options(request, memory=memory, keep_references=keep_references, verify_reference=verify_reference)
         return Attribution(_native.model_attribute(chosen._handle, self._handle, request), len(insides))
@@ -232,7 +242,14 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.plan)
         request = new_model_request([inputs], cancellation=cancellation)
-        add_targets(request, targets, explained(at, outputs), each_example, every_target, operators)
+        add_targets(
+            request,
+            targets,
+            at=explained(at, outputs),
+            each_example=each_example,
+            every_target=every_target,
+            operators=operators,
+        )
         add_outputs(request, outputs)
         set_options(request, verify_reference=verify_reference)
         return Plan(_native.model_plan(chosen._handle, self._handle, request))
@@ -375,8 +392,9 @@ class Model(Handle):
             Unimplemented: something cannot be recorded (tensors that are not dense); the payload says where it is.
             FailedPrecondition: a number follows no size of the inputs.
         """
-        request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
-        set_options(request, learn_sizes=learn_sizes)
+        request = new_model_request(
+            [inputs, *map(as_arguments, others)], cancellation=cancellation, learn_sizes=learn_sizes
+        )
         program = Program(_native.model_record(self._handle, request), functools.partial(self.check_trace, *inputs))
         if not others and not learn_sizes:
             program._learn = functools.partial(self.record, *inputs)
@@ -438,7 +456,7 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.interactions)
         request = new_model_request([inputs], cancellation=cancellation)
-        add_targets(request, target, explained(at, outputs), False, False, False)
+        add_targets(request, target, at=explained(at, outputs))
         add_outputs(request, outputs)
         groups = None if concepts is None else as_concepts(concepts)
         return Interactions(_native.model_interactions(chosen._handle, self._handle, request, groups))
@@ -497,12 +515,12 @@ def attribute(model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
 def new_model_request(
     examples: Sequence[Sequence[Any]],
     probes: Union[str, Sequence[str]] = (),
-    everything: bool = False,
     cancellation: Optional[Cancellation] = None,
     insides: Sequence[Inside] = (),
+    **options: Any,
 ) -> Any:
     """A native request with what a model is given, once or several times, and what is split inside it."""
-    request = new_request(probes, everything, cancellation)
+    request = new_request(probes, cancellation, **options)
     for index, inputs in enumerate(examples):
         if index > 0:
             _native.request_next_example(request)
