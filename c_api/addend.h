@@ -727,9 +727,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_r
  *     empty one or none stands for the model's first output. Looked at by addend_model_attribute, addend_model_plan,
  *     addend_model_interactions, addend_job_plan and addend_trace_begin_attribution.
  *   direction: auto, forward, backward. Which way addend_model_decompose finds components; the results are the same to
- *     rounding. "forward": every component goes through every operator. "backward": components are found from the
- *     numbers that are asked for, while the sum of all components goes forward and is checked after every operator.
- *     "auto": backward where there are few numbers and much to save, and everything is not set. Looked at by
+ *     rounding. "auto": backward where there are few numbers and much to save, unless everything is set; else forward.
+ *     "forward": every component goes through every operator. "backward": components come back from the numbers that
+ *     are asked for, while the sum of all goes forward and is checked after every operator. Looked at by
  *     addend_model_decompose and addend_trace_begin.
  *   each_example: Whether the first dimension of every split input and of the explained tensor counts examples, each of
  *     which has a target of its own in its row. The index of a target leaves out that dimension: there is one target

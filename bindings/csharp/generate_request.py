@@ -17,6 +17,7 @@ using System.Globalization;
 
 namespace Addend;
 
+%s
 public sealed partial record Request
 {
 %s
@@ -59,7 +60,8 @@ def main(path, source):
     options = request.read(path)
     properties = "\n".join(map(property_of, options))
     texts = "".join('        yield return ("%s", %s);\n' % (option.key, text_of(option)) for option in options)
-    pathlib.Path(source).write_text(_SOURCE % (properties, texts), encoding="utf-8")
+    enumerations = "\n".join(enumeration(option) for option in options if option.values)
+    pathlib.Path(source).write_text(_SOURCE % (enumerations, properties, texts), encoding="utf-8")
 
 
 def name(option):
@@ -71,11 +73,27 @@ def see(word):
     return '\0see cref="%s"/\1' % member if member else ""
 
 
-def property_of(option):
-    says = blocks.escaped(" ".join(request.told(option, see)))
+def summary(text, indent):
     # No line ends inside a reference.
-    unbroken = re.sub("\0([^\1]*)\1", lambda match: "<%s>" % match.group(1).replace(" ", "\0"), says)
-    comment = blocks.wrap("<summary>%s</summary>" % unbroken, 120, "    /// ").replace("\0", " ")
+    unbroken = re.sub("\0([^\1]*)\1", lambda match: "<%s>" % match.group(1).replace(" ", "\0"), blocks.escaped(text))
+    return blocks.wrap("<summary>%s</summary>" % unbroken, 120, indent + "/// ").replace("\0", " ")
+
+
+def enumeration(option):
+    def see_in_request(word):
+        return see(word).replace('cref="%s"' % blocks.pascal(word), 'cref="Request.%s"' % blocks.pascal(word))
+
+    def told(text, indent=""):
+        return summary(request.spelled_out(text, see_in_request), indent)
+
+    values = "\n".join(
+        "%s\n    %s,\n" % (told(means, "    "), blocks.pascal(value)) for value, means in option.values
+    )
+    return "%s\npublic enum %s\n{\n%s}\n" % (told(option.says), option.type, values)
+
+
+def property_of(option):
+    comment = summary(" ".join(request.told(option, see, with_values=False)), "    ")
     kind = _TYPES.get(option.type, (option.type,))[0]
     return "%s\n    public %s %s { get; init; }\n" % (comment, kind, name(option))
 

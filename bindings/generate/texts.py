@@ -80,17 +80,17 @@ def paragraph(key):
 
 
 def option(own):
-    words = "%s. " % ", ".join(own.words) if own.words else ""
+    values = "%s. " % ", ".join(value for value, _ in own.values) if own.values else ""
     unit = " In seconds." if own.type == "seconds" else ""
     says = request.told(own, lambda name: _IN_C.get(name, name))
-    text = "%s: %s%s%s" % (own.key, words, says[0], unit)
+    text = "%s: %s%s%s" % (own.key, values, says[0], unit)
     return blocks.wrap(" ".join([text] + says[1:]), _COLUMNS, " *   ", " *     ") + "\n"
 
 
 def method(own):
     declared, value = _IN_CPP.get(own.type, ("const std::string& {0}", "{0}"))
     says = request.told(own, lambda name: _IN_C.get(name, name))[0]
-    says += " One of %s." % ", ".join('"%s"' % word for word in own.words) if own.words else ""
+    says += " One of %s." % ", ".join('"%s"' % value for value, _ in own.values) if own.values else ""
     return "%s\n  Request& %s(%s) { return Option(\"%s\", %s); }\n" % (
         blocks.wrap(says, _COLUMNS, "  // "),
         request.name_in(own, "C++", blocks.pascal),

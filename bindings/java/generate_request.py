@@ -1,6 +1,7 @@
-"""Writes the requests of Java, whose methods for options are generated. A program of the build:
+"""Writes the requests of Java, whose methods for options are generated, and the enumerations that these take. A program
+of the build:
 
-generate_request.py templates/Request.java request_options.txt Request.java
+generate_request.py templates/Request.java request_options.txt Request.java ENUMERATION.java...
 """
 
 import pathlib
@@ -44,13 +45,32 @@ _LINKS = {
 }
 
 
-def main(template, path, written):
+_ENUMERATION = """\
+// Generated from core/explain/request_options.txt; do not edit.
+package dev.addend;
+
+import java.util.Locale;
+
+%spublic enum %s {
+%s;
+
+  String text() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+}
+"""
+
+
+def main(template, path, written, *enumerations):
     options = request.read(path)
     for option in options:
         _LINKS[option.key] = _LINKS.get(option.key) or "#" + name(option)
     texts = {"methods": "\n".join(map(method, options))}
     filled = blocks.fill(pathlib.Path(template).read_text(encoding="utf-8"), "request", texts)
     pathlib.Path(written).write_text(filled, encoding="utf-8")
+    choices = [option for option in options if option.values]
+    for option, file in zip(choices, enumerations):
+        pathlib.Path(file).write_text(enumeration(option), encoding="utf-8")
 
 
 def name(option):
@@ -61,6 +81,16 @@ def link(word):
     return "{@link %s}" % _LINKS[word] if _LINKS[word] else ""
 
 
+def told(text):
+    return blocks.escaped(request.spelled_out(text, link)).replace("{@link #", "{@link Request#")
+
+
+def enumeration(option):
+    values = [blocks.javadoc([told(means)]) + value.upper() for value, means in option.values]
+    constants = ",\n".join("\n".join("  " + line for line in value.split("\n")) for value in values)
+    return _ENUMERATION % (blocks.javadoc([told(option.says)]), option.type, constants)
+
+
 def method(option):
     kind = _TYPES.get(option.type)
     if kind is None:
@@ -68,7 +98,7 @@ def method(option):
         kind = (declared % option.type, says % (option.type, option.default.upper()), check, value)
     parameter = blocks.camel(option.parameter)
     declared, says, check, value = (text.format(parameter) for text in kind)
-    lines = [blocks.escaped(" ".join(request.told(option, link))), ""]
+    lines = [blocks.escaped(" ".join(request.told(option, link, with_values=False))), ""]
     lines += ["@param %s %s" % (parameter, says), "@return the changed copy"]
     return blocks.javadoc(lines) + 'public Request %s(%s) {\n%s  return option("%s", %s);\n}\n' % (
         name(option),
