@@ -1,7 +1,6 @@
 package dev.addend;
 
 import java.nio.file.Path;
-import java.util.Objects;
 
 /**
  * A worker of a job, the attribution of every row of a data set: the model of a plan, ready to compute shards of it.
@@ -48,13 +47,9 @@ public final class Job extends NativeObject {
     final String given = options.toJson();
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
-      final long r = Objects.requireNonNull(request, "request").create(borrow);
-      try {
-        return Thrown.run(
-            () -> Out.text(out -> AddendNative.addend_job_plan(c, file, modelFile, r, given, out)));
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      return Thrown.run(
+          () -> Out.text(out -> AddendNative.addend_job_plan(c, file, modelFile, r, given, out)));
     }
   }
 

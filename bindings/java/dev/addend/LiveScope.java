@@ -111,15 +111,11 @@ public abstract class LiveScope extends NativeObject {
   private static long begin(Begins begins, Request request, Context context, FramesCallback frames) {
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
-      final long r = request.create(borrow);
-      try {
-        final long trace = Out.handle(out -> begins.begin(c, r, out));
-        // Notes tell the lines of Java at which the model makes conditions and indices.
-        AddendNative.addend_trace_set_frames(trace, frames);
-        return trace;
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      final long trace = Out.handle(out -> begins.begin(c, r, out));
+      // Notes tell the lines of Java at which the model makes conditions and indices.
+      AddendNative.addend_trace_set_frames(trace, frames);
+      return trace;
     }
   }
 }

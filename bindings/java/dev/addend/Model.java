@@ -378,12 +378,8 @@ public final class Model extends NativeObject {
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
       final long model = borrow.of(this);
-      final long r = request.create(borrow);
-      try {
-        return Out.handle(out -> question.ask(c, model, r, out));
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      return Out.handle(out -> question.ask(c, model, r, out));
     }
   }
 }

@@ -34,13 +34,9 @@ public final class Plan extends NativeObject {
   public Attribution attribute(Request request) {
     try (Borrow borrow = new Borrow()) {
       final long plan = borrow.of(this);
-      final long r = request.create(borrow);
-      try {
-        return Thrown.run(() -> new Attribution(
-            Out.handle(out -> AddendNative.addend_plan_attribute(plan, r, out)), inputNames, List.of()));
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      return Thrown.run(() -> new Attribution(
+          Out.handle(out -> AddendNative.addend_plan_attribute(plan, r, out)), inputNames, List.of()));
     }
   }
 
@@ -60,15 +56,11 @@ public final class Plan extends NativeObject {
       final long plan = borrow.of(this);
       final long parts = borrow.of(contributions);
       final long more = borrow.of(sums);
-      final long r = request.create(borrow);
-      try {
-        Thrown.run(() -> {
-          AddendNative.addend_plan_attribute_into(plan, r, parts, more);
-          return null;
-        });
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      Thrown.run(() -> {
+        AddendNative.addend_plan_attribute_into(plan, r, parts, more);
+        return null;
+      });
     }
   }
 

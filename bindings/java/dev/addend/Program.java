@@ -110,12 +110,8 @@ public final class Program extends NativeObject {
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
       final long program = borrow.of(this);
-      final long r = request.create(borrow);
-      try {
-        return Requirement.read(Out.text(out -> AddendNative.addend_program_requirements(c, program, r, out)));
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      return Requirement.read(Out.text(out -> AddendNative.addend_program_requirements(c, program, r, out)));
     }
   }
 
@@ -152,12 +148,8 @@ public final class Program extends NativeObject {
     final String text = options.toJson();
     try (Borrow borrow = new Borrow()) {
       final long program = borrow.of(this);
-      final long r = request.create(borrow);
-      try {
-        return new Results(Out.handle(out -> AddendNative.addend_program_replay(program, r, text, out)));
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      return new Results(Out.handle(out -> AddendNative.addend_program_replay(program, r, text, out)));
     }
   }
 

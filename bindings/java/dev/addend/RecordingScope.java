@@ -98,12 +98,8 @@ public final class RecordingScope extends NativeObject {
 
   private static long begin(Request request, FramesCallback frames) {
     try (Borrow borrow = new Borrow()) {
-      final long r = request.create(borrow);
-      try {
-        return Out.handle(out -> AddendNative.addend_trace_record(r, frames, out));
-      } finally {
-        AddendNative.addend_request_release(r);
-      }
+      final long r = borrow.of(request);
+      return Out.handle(out -> AddendNative.addend_trace_record(r, frames, out));
     }
   }
 }
