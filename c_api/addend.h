@@ -753,8 +753,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_r
  *     through the model in groups; the model still runs once, and the results are the same to rounding. In
  *     addend_model_attribute and attributions of live models: for the recorded run and its coefficients, about. What
  *     does not fit is computed again, up to once, with the same bits; references are not kept for the next run. Looked
- *     at by addend_model_decompose, addend_model_attribute, addend_model_interactions, addend_job_plan,
- *     addend_trace_begin and addend_trace_begin_attribution. Refused by addend_model_plan.
+ *     at by addend_model_decompose, addend_model_attribute, addend_model_interactions, addend_trace_begin and
+ *     addend_trace_begin_attribution. Refused by addend_model_plan and addend_job_plan.
  *   operators: Whether addend_model_attribute also finds what passes through every operator. Attention that a model
  *     writes out is then linearized as it is written, which rounds otherwise. Looked at by addend_model_attribute,
  *     addend_model_plan and addend_trace_begin_attribution. Refused by addend_model_interactions.
