@@ -17,6 +17,7 @@ def main(template, choices, module):
     keys = policy.read(choices)
     texts = {
         "arguments": "\n".join(argument(key) for key in keys),
+        "fields": "\n".join("%s: Optional[%s]" % (key.name, _TYPES[key.kind]) for key in keys),
         "parameters": "\n".join("%s: Optional[%s] = None," % (key.name, _TYPES[key.kind]) for key in keys),
         "values": "\n".join('"%s": %s,' % (key.name, key.name) for key in keys),
     }

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, List
 from . import _load  # noqa: F401  # isort: skip: before everything that is native
 from . import _native, ops
 from ._arguments import Plain
+from ._attribute import attribute
 from ._attribution import Attribution
 from ._audit import AuditLog
-from ._call import Operator, Using, call, operators, shapley, using
+from ._call import Operator, call, operators, shapley
 from ._cancellation import Cancellation
 from ._code_tracing import CodeTracing, code_tracing
+from ._compile import compile as compile  # exported by this spelling alone
 from ._composition import Composition
 from ._config import show_config
 from ._context import Context
@@ -41,19 +43,22 @@ from ._explanation import Contribution, Explanation
 from ._files import TensorFile, encode_tensors, read_tensors, write_tensors
 from ._handle import Scope, scope
 from ._input import Input, Inside
-from ._live import Recording, Trace, TracedModel, recording, tracing
-from ._live import compile as compile  # exported by this spelling alone
-from ._model import Model, attribute, load_model
 from ._job_results import JobResults
 from ._jobs import Job
+from ._model import Model, load_model
 from ._notes import AddendWarning
 from ._plan import Plan
 from ._program import Program, ProgramOutput
 from ._reasons import Concepts, Interactions, Reasons
+from ._recording import Recording, recording
 from ._records import Decision, Finding, Reason, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
 from ._trace import Programs, trace, trace_module
+from ._trace_block import Trace
+from ._traced_model import TracedModel
+from ._tracing import tracing
+from ._using import Using, using
 from ._words import Words, words
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from . import _native
 from ._composition import Composition
-from ._input import Input, add_input, as_inputs
+from ._input import Input
 
 
 class Plain:
@@ -24,23 +23,24 @@ class Plain:
         return "Plain(%r)" % (self.value,)
 
 
-def add_arguments(request: Any, arguments: Sequence[Any]) -> None:
-    """Adds an example to a native request: the arguments of a model in their order, or one mapping of them by name."""
+def described(arguments: Sequence[Any]) -> Tuple[List[Tuple[Optional[str], Any]], Optional[str]]:
+    """The tensors among the arguments of a model, each with its name where it is given by name; and how they make up the
+    arguments, in the JSON of the C interface, or None where every tensor is an argument.
+
+    Args:
+        arguments: in their order, or one mapping of them by name.
+    """
     named: Dict[Optional[str], Any] = {}
     if len(arguments) == 1 and isinstance(arguments[0], Mapping):
         named = dict(arguments[0])
         arguments = ()
     listed: List[Tuple[Optional[str], Any]] = [(None, value) for value in arguments] + list(named.items())
-    if any(_is_structure(value) for _, value in listed):
-        leaves = _Leaves()
-        described = [(name, leaves.describe(value, name or "")) for name, value in listed]
-        for (path, _), source in zip(leaves.found, as_inputs([value for _, value in leaves.found])):
-            add_input(request, path or None, source, source.value)
-        structure: Any = dict(described) if named else [argument for _, argument in described]
-        _native.request_set_structure(request, json.dumps(structure))
-        return
-    for (name, _), source in zip(listed, as_inputs([value for _, value in listed])):
-        add_input(request, name, source, source.value)
+    if not any(_is_structure(value) for _, value in listed):
+        return listed, None
+    leaves = _Leaves()
+    parts = [(name, leaves.describe(value, name or "")) for name, value in listed]
+    structure: Any = dict(parts) if named else [argument for _, argument in parts]
+    return [(path or None, value) for path, value in leaves.found], json.dumps(structure)
 
 
 def _is_number(value: Any) -> bool:

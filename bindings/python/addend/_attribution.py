@@ -9,12 +9,10 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
-from ._input import set_options
 from ._notes import with_warnings
 from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 from ._results import Results
-from ._target import Target, as_target
 from ._tensor import Tensor
 
 
@@ -300,31 +298,3 @@ def _read(document: str, results: _Kept, num_inside: int, places: Sequence[Optio
     attribution._places = places
     attribution.output = None
     return attribution
-
-
-def add_targets(request: Any, targets: Any, **options: Any) -> None:
-    """Adds to a native request what `Model.explain` is asked."""
-    for target in target_list(targets):
-        _native.request_add_target(request, as_target(target))
-    set_options(request, **options)
-
-
-def explained(at: Optional[str], outputs: Union[None, str, Sequence[str]]) -> Optional[str]:
-    """The tensor that is explained: the first of several outputs that are named, whatever the model gives first."""
-    if at is not None or outputs is None or isinstance(outputs, str) or len(outputs) < 2:
-        return at
-    return outputs[0]
-
-
-def target_list(targets: Any) -> List[Target]:
-    """None: the largest element. A list, an array or a tensor holds several targets; a number, a text or a tuple is
-    one."""
-    if targets is None:
-        return ["top1"]
-    if isinstance(targets, (str, int, tuple)):
-        return [targets]
-    if hasattr(targets, "tolist"):  # arrays and tensors
-        targets = targets.tolist()
-        if isinstance(targets, int):
-            return [targets]
-    return [tuple(target) if isinstance(target, list) else target for target in targets]

@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Sequence
 
 from . import _native
 from ._context import Context
-from ._input import Input, add_input, new_request
+from ._input import Input
+from ._request import add_input, new_request
 from ._structure import Place, filled, map_leaves
 from ._tensor import Tensor, as_tensor
 

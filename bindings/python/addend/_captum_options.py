@@ -1,8 +1,7 @@
 """Options that Captum's methods have and `attribute` has not: what it says to them."""
 
 import warnings
-from collections.abc import Mapping
-from typing import Any, Dict
+from typing import Any
 
 from ._source_lines import level_of_caller
 
@@ -35,14 +34,12 @@ _OTHERWISE = {
 }
 
 
-def own_choices(choices: Mapping) -> Dict[str, Any]:
-    """Choices without those that only Captum has: needless ones are answered by a warning, others by an error."""
-    kept = {}
-    for name, value in choices.items():
+def drop_captums(choices: Any) -> None:
+    """Takes out of keyword arguments what only Captum has: needless options are answered by a warning, others by an
+    error."""
+    for name in list(choices):
         if name in _OTHERWISE:
             raise TypeError("attribute() has no option %s: %s" % (name, _OTHERWISE[name]))
         if name in _NEEDLESS:
             warnings.warn("attribute() needs no %s: %s" % (name, _NEEDLESS[name]), UserWarning, level_of_caller())
-        else:
-            kept[name] = value
-    return kept
+            del choices[name]

@@ -4,9 +4,9 @@ import sys
 from typing import Any, Iterable, List, Optional, Sequence, TextIO
 
 from . import _native
-from ._input import new_request
-from ._live import Block
+from ._block import Block
 from ._program import code_options
+from ._request import new_request
 from ._source_lines import SourceLines, caller
 
 

@@ -6,13 +6,17 @@ import numbers
 import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
-from . import _native
+from . import _native, ops
+from ._autograd import Root, follow
+from ._call import call
 from ._context import Context
 from ._dtype import Device, DType, from_code, is_dtype
 from ._explanation import Explanation
-from ._autograd import Root, follow
+from ._functions import attribute_of, call_function
 from ._handle import Handle
+from ._indexing import index
 from ._notes import with_warnings
+from ._operand import Composed
 from ._operators import Operators
 from ._part import Part, PartKind
 from ._target import Target, as_target
@@ -35,7 +39,7 @@ def _with_sizes(name: str) -> Any:
     return listed
 
 
-class Composition(Operators, Handle):
+class Composition(Operators, Composed, Handle):
     """A tensor written as components and a residual, each of its shape, whose sum is the tensor.
 
     The residual has two parts: the reference, which is the value where all components are zero, and the leftover, which
@@ -76,6 +80,12 @@ class Composition(Operators, Handle):
         composition._set_state()
         composition._roots = roots
         return composition
+
+    def _add_to(self, arguments: Any, name: Optional[str]) -> None:
+        _native.arguments_add_composition(arguments, name, self._handle)
+
+    def _of_result(self, capsule: Any, roots: Tuple[Root, ...]) -> "Composition":
+        return Composition._adopt(capsule, roots)
 
     def _set_state(self) -> None:
         self._run: Any = None
@@ -283,14 +293,10 @@ class Composition(Operators, Handle):
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """A function of PyTorch, decomposed as it runs."""
-        from ._functions import call_function
-
         return call_function(function, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         """Attributes that only tensors of PyTorch have: ``c.dim()``, ``c.clone()``, ``c.T``."""
-        from ._functions import attribute_of
-
         return attribute_of(self, name)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -299,9 +305,7 @@ class Composition(Operators, Handle):
 
     def __getitem__(self, key: Any) -> "Composition":
         """Elements by the dimensions of the tensor, as tensors have it; components are `component`'s."""
-        from ._indexing import index
-
-        return index(self, key)
+        return index(self, key, call, as_tensor)
 
     def __len__(self) -> int:
         shape = self.shape
@@ -346,8 +350,6 @@ class Composition(Operators, Handle):
         return self.matmul(other)
 
     def __rmatmul__(self, other: Any) -> "Composition":
-        from . import ops
-
         return ops.matmul(other, self)
 
     def __pow__(self, exponent: Any) -> "Composition":
@@ -502,16 +504,12 @@ def _is_dtype(value: Any) -> bool:
 
 def _call_torch(name: str, *args: Any, **kwargs: Any) -> Any:
     """A method of PyTorch's tensors."""
-    from ._functions import call_function
-
     import torch
 
     return call_function(getattr(torch.Tensor, name), args, kwargs)
 
 
 def _compare(op: str, left: Composition, right: Any) -> Any:
-    from ._call import call
-
     if not isinstance(right, (Composition, int, float)):
         try:
             right = as_tensor(right)

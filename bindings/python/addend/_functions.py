@@ -8,13 +8,16 @@ function gives what its operators called one by one give, and what they give ins
 import contextvars
 import copy
 import functools
-from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from ._call import call, call_list, operators
-from ._composition import Composition
 from ._errors import InvalidArgument, Unimplemented
+from ._operand import Composed
 from ._structure import map_leaves
 from ._tensor import Tensor
+
+if TYPE_CHECKING:
+    from ._composition import Composition
 
 # Methods and attributes of tensors that hand out memory, or belong to autograd: a composition has neither of its own.
 _OF_MEMORY = frozenset(
@@ -77,12 +80,16 @@ def _with_rules() -> FrozenSet[str]:
     return frozenset(operator.name for operator in operators())
 
 
+def _is_composition(value: Any) -> bool:
+    return isinstance(value, Composed)
+
+
 def any_in_graph(arguments: Any) -> bool:
     """Whether autograd follows a composition among some arguments, on any depth."""
     found: List[Any] = []
 
     def find(leaf: Any, path: str) -> Any:
-        if isinstance(leaf, Composition) and leaf.requires_grad:
+        if _is_composition(leaf) and leaf.requires_grad:
             found.append(leaf)
         return leaf
 
@@ -90,7 +97,7 @@ def any_in_graph(arguments: Any) -> bool:
     return bool(found)
 
 
-def attribute_of(composition: Composition, name: str) -> Any:
+def attribute_of(composition: "Composition", name: str) -> Any:
     """Finds an attribute of a composition that only tensors of PyTorch have: their method, or its value."""
     kind = type(composition).__name__
     try:
@@ -118,20 +125,20 @@ class _Memory:
         version: how often it was written.
     """
 
-    def __init__(self, base: Composition):
+    def __init__(self, base: "Composition"):
         self.base = base
         self.version = 0
 
-    def read(self, views: Sequence[_View]) -> Composition:
+    def read(self, views: Sequence[_View]) -> "Composition":
         return _viewed(self.base, views)
 
-    def write(self, views: Sequence[_View], state: Composition) -> None:
+    def write(self, views: Sequence[_View], state: "Composition") -> None:
         if views:
             state = self._with(views, state)
         self.base = state
         self.version += 1
 
-    def _with(self, views: Sequence[_View], state: Composition) -> Composition:
+    def _with(self, views: Sequence[_View], state: "Composition") -> "Composition":
         """The whole with another state in a view of it: each element goes where the views have its position from."""
         import torch
 
@@ -162,12 +169,12 @@ class _Run:
     """A function that runs, with what stands for the compositions it was given."""
 
     def __init__(self) -> None:
-        self._given: Dict[int, Tuple[Composition, Any]] = {}
+        self._given: Dict[int, Tuple["Composition", Any]] = {}
 
     def enter(self, leaf: Any, path: str) -> Any:
         if isinstance(leaf, Tensor):
             return leaf.torch()
-        if not isinstance(leaf, Composition):
+        if not _is_composition(leaf):
             return leaf
         if id(leaf) not in self._given:
             self._given[id(leaf)] = (leaf, _new(leaf))
@@ -199,7 +206,7 @@ def _stand_in() -> Any:
         __torch_function__ = torch._C._disabled_torch_function_impl
 
         @staticmethod
-        def __new__(cls: Any, memory: _Memory, views: Tuple[_View, ...], composition: Composition) -> Any:
+        def __new__(cls: Any, memory: _Memory, views: Tuple[_View, ...], composition: "Composition") -> Any:
             self = torch.Tensor._make_wrapper_subclass(
                 cls,
                 composition.shape,
@@ -210,7 +217,7 @@ def _stand_in() -> Any:
             self._known, self._version_known = composition, memory.version
             return self
 
-        def composition(self) -> Composition:
+        def composition(self) -> "Composition":
             if self._version_known != self.memory.version:
                 self._known, self._version_known = self.memory.read(self.views), self.memory.version
             return self._known
@@ -225,7 +232,7 @@ def _stand_in() -> Any:
     return StandIn
 
 
-def _new(composition: Composition) -> Any:
+def _new(composition: "Composition") -> Any:
     return _stand_in()(_Memory(composition), (), composition)
 
 
@@ -301,13 +308,13 @@ def _returned(schema: Any, results: Sequence[Any]) -> Any:
 
 
 def _result(result: Any) -> Any:
-    if isinstance(result, Composition):
+    if _is_composition(result):
         return _new(result)
     return result.torch() if isinstance(result, Tensor) else result
 
 
 def _view(source: Any, view: _View, result: Any) -> Any:
-    return _stand_in()(source.memory, (*source.views, view), result) if isinstance(result, Composition) else _result(result)
+    return _stand_in()(source.memory, (*source.views, view), result) if _is_composition(result) else _result(result)
 
 
 def _plain(leaf: Any, path: str) -> Any:

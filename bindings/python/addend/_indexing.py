@@ -1,16 +1,20 @@
 """``x[...]`` for compositions and tensors, as PyTorch has it."""
 
 import numbers
-from typing import Any, List
+from typing import Any, Callable, List
 
-from ._call import call
-from ._tensor import as_tensor
+AsTensor = Callable[[Any], Any]
 
 
-def index(tensor: Any, key: Any) -> Any:
-    """Integers, slices, None and ``...`` give views; tensors, arrays and lists pick elements."""
+def index(tensor: Any, key: Any, call: Callable[..., Any], as_tensor: AsTensor) -> Any:
+    """Integers, slices, None and ``...`` give views; tensors, arrays and lists pick elements.
+
+    Args:
+        call: calls an operator by its name on what is indexed.
+        as_tensor: makes a tensor of what picks elements.
+    """
     keys = _keys_of(key)
-    keys = _without_ellipsis(keys, tensor.ndim)
+    keys = _without_ellipsis(keys, tensor.ndim, as_tensor)
     picked: List[Any] = []
     covered = 0  # how many dimensions `picked` stands for: a mask stands for all of its own
     dim = 0
@@ -30,7 +34,7 @@ def index(tensor: Any, key: Any) -> Any:
             dim += 1
         else:
             picked += [None] * (dim - covered) + [as_tensor(part)]
-            dim += _dims_of(part)
+            dim += _dims_of(part, as_tensor)
             covered = dim
     return call("aten::index.Tensor", tensor, picked) if picked else tensor
 
@@ -49,11 +53,11 @@ def _keys_of(key: Any) -> List[Any]:
     return list(key)
 
 
-def _without_ellipsis(keys: List[Any], ndim: int) -> List[Any]:
+def _without_ellipsis(keys: List[Any], ndim: int, as_tensor: AsTensor) -> List[Any]:
     places = [place for place, part in enumerate(keys) if part is Ellipsis]
     if len(places) > 1:
         raise IndexError("an index can have only one ...")
-    used = sum(_dims_of(part) for part in keys if part is not None and part is not Ellipsis)
+    used = sum(_dims_of(part, as_tensor) for part in keys if part is not None and part is not Ellipsis)
     if used > ndim:
         raise IndexError("%d indices for %d dimensions" % (used, ndim))
     if not places:
@@ -61,7 +65,7 @@ def _without_ellipsis(keys: List[Any], ndim: int) -> List[Any]:
     return keys[: places[0]] + [slice(None)] * (ndim - used) + keys[places[0] + 1 :]
 
 
-def _dims_of(part: Any) -> int:
+def _dims_of(part: Any, as_tensor: AsTensor) -> int:
     """How many dimensions a part of a key stands for."""
     if isinstance(part, (numbers.Integral, slice)):
         return 1

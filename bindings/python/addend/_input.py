@@ -4,9 +4,7 @@ import copy
 import numbers
 from typing import Any, Iterable, List, Optional, Sequence, Union
 
-from . import _native
 from ._composition import Composition, as_dims
-from ._request_options import FLAGS
 from ._table import as_row, as_table
 from ._tensor import as_tensor
 
@@ -240,62 +238,14 @@ def _count(source: Input) -> int:
     return count
 
 
-def add_input(request: Any, name: Optional[str], source: Input, value: Any) -> None:
-    """Adds an input to a native request, with `value` for its own one.
+def require_names(name: Optional[str], source: Input) -> None:
+    """Makes sure that an input has a name for each of its components, or none.
 
     Raises:
-        ValueError: it has another number of components than of names.
+        ValueError: it has another number of names.
     """
     if source.names and _is_split(source) and len(source.names) != _count(source):
         raise ValueError(
             "%s has %d components, but %d names; give one for each, or none"
             % (name or "the input", _count(source), len(source.names))
         )
-    _native.request_add_input(request, name, as_tensor(value)._handle)
-    _describe_last(request, source)
-
-
-def add_inside(request: Any, source: Inside) -> None:
-    """Adds a tensor inside the model to a native request."""
-    _native.request_add_inside(request, source.selector)
-    _describe_last(request, source)
-
-
-def _describe_last(request: Any, source: Union[Input, Inside]) -> None:
-    if source.dims is not None:
-        _native.request_split_dims(request, source.dims)
-    elif source.labels is not None:
-        _native.request_split_labels(request, as_tensor(source.labels)._handle)
-    elif source.parts is not None:
-        _native.request_split_parts(request, as_tensor(source.parts)._handle)
-    if isinstance(source.baseline, numbers.Real):
-        _native.request_set_baseline_number(request, float(source.baseline))
-    elif isinstance(source.baseline, str):
-        _native.request_set_baseline_word(request, source.baseline)
-    elif source.baseline is not None:
-        _native.request_set_baseline(request, as_tensor(source.baseline)._handle)
-    elif getattr(source, "baselines", None) is not None:
-        _native.request_set_baselines(request, as_tensor(source.baselines)._handle)
-    if source.first_component is not None:
-        _native.request_set_first_component(request, source.first_component)
-    for component_name in source.names:
-        _native.request_add_name(request, str(component_name))
-
-
-def new_request(probes: Union[str, Sequence[str]] = (), cancellation: Any = None, **options: Any) -> Any:
-    """A native request without inputs."""
-    request = _native.request_create()
-    for probe in (probes,) if isinstance(probes, str) else probes:
-        _native.request_add_probe(request, probe)
-    set_options(request, **options)
-    if cancellation is not None:
-        _native.request_set_cancellation(request, cancellation._handle)
-        set_options(request, timeout=cancellation.timeout or 0)
-    return request
-
-
-def set_options(request: Any, **options: Any) -> None:
-    """Sets options of a native request; None: as they are."""
-    for key, value in options.items():
-        if value is not None:
-            _native.request_set_option(request, key, str(bool(value)).lower() if key in FLAGS else str(value))

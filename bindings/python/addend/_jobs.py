@@ -5,12 +5,14 @@ import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _native
-from ._context import Context, as_context
+from ._context import Context, PolicyChoices, as_context
 from ._handle import Handle
 from ._job_plan import shard_number
 from ._job_results import JobResults
 from ._notes import warn_of
 from ._reasons import described
+from ._request import add_outputs, add_targets, explained, new_model_request
+from ._unpack import Unpack
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -83,7 +85,7 @@ class Job(Handle):
         batch: int = 256,
         shards: Optional[int] = None,
         context: Optional[Context] = None,
-        **policy: Any,
+        **policy: Unpack[PolicyChoices],
     ) -> Dict[str, Any]:
         """Makes the plan of a job, and tries it on the first rows; returns what was made.
 
@@ -112,10 +114,7 @@ class Job(Handle):
         Raises:
             FailedPrecondition: rows influence each other, or the results of another plan stand beside it.
         """
-        from ._attribution import add_targets, explained
-        from ._model import add_outputs, new_model_request
-
-        chosen = as_context(context, policy, Job.plan)
+        chosen = as_context(context, Job.plan, **policy)
         request = new_model_request([inputs])
         add_targets(request, targets, at=explained(at, outputs))
         add_outputs(request, outputs)

@@ -17,7 +17,7 @@ import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._input import Input
-from ._live import tracing
+from ._tracing import tracing
 
 # How many blocks a layer adds up at most.
 _BLOCKS = 3

@@ -2,19 +2,21 @@
 
 import contextlib
 import dataclasses
-import inspect
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ._attribution import Attribution
+from ._compile import compile
+from ._context import require_options
 from ._input import Input
-from ._live import TracedModel
+from ._live_call import parameters_of
 from ._lm_layers import Terms, behind, find_layers, terms_of
 from ._lm_tokens import after_prompt
 from ._model import Model
 from ._program import Program
 from ._state import State
 from ._tensor import Tensor, as_tensor
+from ._traced_model import TracedModel
 
 _NO_LOGITS = (
     "the model returned %s, but logits of shape [1, %d, classes] are needed, as a tensor or as .logits of what it returns; "
@@ -57,6 +59,7 @@ class Runner:
         self.model = model
         if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
             raise ValueError("the model reads with one stack and writes with another; only decoders are supported")
+        require_options(policy, compile)
         self._options = _faithful({**options, **policy})
         self._live = _LanguageModel(model, self._options)
 
@@ -167,7 +170,7 @@ class Runner:
         Args:
             count: of how many positions logits are needed, from the last one on; 0: of all.
         """
-        known = _parameters_of(self.model)
+        known = parameters_of(self.model)
         own: Dict[str, Any] = {**self._mask(ids)}
         if "use_cache" in known:
             own["use_cache"] = False
@@ -177,7 +180,7 @@ class Runner:
 
     def _mask(self, ids: Any) -> Dict[str, Any]:
         """That no id is padding. Said, or models of transformers guess it from ids that look like padding."""
-        if "attention_mask" not in _parameters_of(self.model):
+        if "attention_mask" not in parameters_of(self.model):
             return {}
         import torch
 
@@ -315,10 +318,3 @@ def _require_logits(shape: Optional[Tuple[int, ...]], lengths: Tuple[int, ...], 
 def _faithful(options: Dict[str, Any]) -> Dict[str, Any]:
     """There always is a baseline, so that the preset "auto" would say that it is this one."""
     return options if "context" in options else {"preset": "faithful", **options}
-
-
-def _parameters_of(model: Any) -> Set[str]:
-    try:
-        return set(inspect.signature(getattr(model, "forward", model)).parameters)
-    except (TypeError, ValueError):
-        return set()

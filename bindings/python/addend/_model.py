@@ -6,24 +6,25 @@ import os
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from . import _native
-from ._arguments import add_arguments
-from ._attribution import Attribution, add_targets, explained
+from ._attribution import Attribution
 from ._cancellation import Cancellation
 from ._captum import Question
 from ._captum_inputs import baselines_of
-from ._captum_options import own_choices
+from ._captum_options import drop_captums
 from ._composition import Composition
-from ._context import Context, as_context, require_options
+from ._context import Context, PolicyChoices, as_context
 from ._dtype import to_code
 from ._errors import Unimplemented
 from ._handle import Handle
-from ._input import Inside, add_inside, as_insides, new_request, set_options
+from ._input import Inside, as_insides
 from ._named_parts import placed
 from ._plan import Plan
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._reasons import Concepts, Interactions, as_concepts
+from ._request import add_outputs, add_targets, as_arguments, explained, new_model_request, set_options
 from ._results import Results
 from ._tensor import Tensor
+from ._unpack import Unpack
 
 
 class Model(Handle):
@@ -80,7 +81,7 @@ class Model(Handle):
             context: whose rules count.
         """
         request = new_model_request([inputs])
-        return read_requirements(_native.model_requirements(as_context(context, {})._handle, self._handle, request))
+        return read_requirements(_native.model_requirements(as_context(context)._handle, self._handle, request))
 
     def decompose(
         self,
@@ -95,7 +96,7 @@ class Model(Handle):
         verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
-        **policy: Any,
+        **policy: Unpack[PolicyChoices],
     ) -> Results:
         """Runs the model and writes what it computes as sums of its causes.
 
@@ -133,7 +134,7 @@ class Model(Handle):
             Cancelled: the run was ended.
             Error: a tracing failure: recovery and value differ, at the operator that the payload names.
         """
-        chosen = as_context(context, policy, self.decompose)
+        chosen = as_context(context, self.decompose, **policy)
         insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
         request = new_model_request(
             [inputs],
@@ -168,7 +169,7 @@ class Model(Handle):
         verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
-        **policy: Any,
+        **policy: Unpack[PolicyChoices],
     ) -> Attribution:
         """Finds what each element of the inputs gave to one number of the output, or to several: one sweep back, at the
         same price for ten components and for ten thousand.
@@ -199,7 +200,7 @@ class Model(Handle):
             FailedPrecondition: a choice of the policy looks at all components together, which no sweep back can.
             Unimplemented: an operator has no rule; the payload says where it is.
         """
-        chosen = as_context(context, policy, self.explain)
+        chosen = as_context(context, self.explain, **policy)
         insides = placed(as_insides(inside), lambda: self._recorded_unchanged(inputs, cancellation))
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(
@@ -226,7 +227,7 @@ class Model(Handle):
         verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
-        **policy: Any,
+        **policy: Unpack[PolicyChoices],
     ) -> Plan:
         """Makes an attribution ready for many rows: the model runs now, and later rows go through the operators that it
         called, with nothing looked up again. What a plan gives has the bits of `explain`.
@@ -240,7 +241,7 @@ class Model(Handle):
             FailedPrecondition: the model cannot be planned: it draws random numbers, writes its own memory, gives sizes
                 that depend on elements, or computes what no operator shows. The payload says where.
         """
-        chosen = as_context(context, policy, self.plan)
+        chosen = as_context(context, self.plan, **policy)
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(
             request,
@@ -272,7 +273,7 @@ class Model(Handle):
         verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
-        **policy: Any,
+        **policy: Unpack[PolicyChoices],
     ) -> Any:
         """Computes what each element of the inputs contributed to the target, with the arguments of Captum and their
         meaning.
@@ -313,8 +314,8 @@ class Model(Handle):
         Warns:
             AddendWarning: the numbers do not mean what they seem to; see `Attribution.notes`.
         """
-        policy = own_choices(policy)
-        require_options(policy, self.attribute)
+        drop_captums(policy)
+        chosen = as_context(context, self.attribute, **policy)
         names = self.input_names
         by_name = isinstance(inputs, Mapping) and (len(names) != 1 or bool(set(names) & set(inputs)))
         question = Question(
@@ -335,8 +336,7 @@ class Model(Handle):
                 keep_references=keep_references,
                 verify_reference=verify_reference,
                 cancellation=cancellation,
-                context=context,
-                **policy,
+                context=chosen,
             )
 
         found = question.ask(explain, lambda answer: answer.value.shape)
@@ -435,9 +435,11 @@ class Model(Handle):
         concepts: Union[None, Concepts, Mapping[str, Any]] = None,
         at: Optional[str] = None,
         outputs: Union[str, Sequence[str]] = (),
+        memory: int = 0,
+        verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
-        **policy: Any,
+        **policy: Unpack[PolicyChoices],
     ) -> Interactions:
         """Finds what the contributions of groups owe to each other, by one attribution for each group and one more, in a
         batch where the model takes batches.
@@ -446,7 +448,8 @@ class Model(Handle):
             inputs: what the model is given, one example, split as for `decompose`.
             target: the number to explain as `Results.explain` takes it.
             concepts: the groups; components that no concept names are groups by themselves, without concepts all are.
-            at: as for `explain`, and so is `outputs`.
+            at: as for `explain`, and so are `outputs` and `memory`.
+            verify_reference: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -454,8 +457,10 @@ class Model(Handle):
         Raises:
             FailedPrecondition: the examples of a batch influence each other.
         """
-        chosen = as_context(context, policy, self.interactions)
-        request = new_model_request([inputs], cancellation=cancellation)
+        chosen = as_context(context, self.interactions, **policy)
+        request = new_model_request(
+            [inputs], cancellation=cancellation, memory=memory, verify_reference=verify_reference
+        )
         add_targets(request, target, at=explained(at, outputs))
         add_outputs(request, outputs)
         groups = None if concepts is None else as_concepts(concepts)
@@ -467,14 +472,44 @@ class Model(Handle):
         request = new_model_request([inputs], cancellation=cancellation)
         return Composition._adopt(_native.model_shapley(self._handle, request))
 
-    def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """The outputs that `decompose` gives: one, or a tuple of several."""
-        results = self.decompose(*inputs, **options)
+    def __call__(
+        self,
+        *inputs: Any,
+        inside: Union[None, Inside, Sequence[Inside]] = None,
+        probes: Union[str, Sequence[str]] = (),
+        outputs: Union[str, Sequence[str]] = (),
+        everything: bool = False,
+        memory: int = 0,
+        direction: str = "auto",
+        keep_references: bool = False,
+        verify_reference: bool = False,
+        cancellation: Optional[Cancellation] = None,
+        context: Optional[Context] = None,
+        **policy: Unpack[PolicyChoices],
+    ) -> Any:
+        """The outputs that `decompose` gives, whose arguments these are: one, or a tuple of several."""
+        results = self.decompose(
+            *inputs,
+            inside=inside,
+            probes=probes,
+            outputs=outputs,
+            everything=everything,
+            memory=memory,
+            direction=direction,
+            keep_references=keep_references,
+            verify_reference=verify_reference,
+            cancellation=cancellation,
+            context=context,
+            **policy,
+        )
         outputs = [result for name, result in zip(results.names, results) if _is_output(name)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def __repr__(self) -> str:
         return "Model(closed)" if self.closed else "Model(%s)" % ", ".join(self.input_names)
+
+
+Program._model_class = Model
 
 
 def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None) -> Model:
@@ -494,50 +529,6 @@ def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Model(_native.model_load_bytes(source, to_code(dtype)))
     return Model(_native.model_load(os.fspath(source), to_code(dtype)))
-
-
-def attribute(model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-    """Computes what each element of the inputs contributed to the target; see `Model.attribute`, whose arguments these
-    are.
-
-    Args:
-        model: a `Model`, a `Program`, or a live model: a ``torch.nn.Module`` or any function that computes with PyTorch,
-            on which the arguments that `compile` takes (choices of a policy, for example) are allowed too.
-    """
-    if isinstance(model, Program):
-        model = model.model()
-    from ._live import TracedModel, compile
-
-    traced = model if isinstance(model, (Model, TracedModel)) else compile(model)
-    return traced.attribute(inputs, *args, **options)
-
-
-def new_model_request(
-    examples: Sequence[Sequence[Any]],
-    probes: Union[str, Sequence[str]] = (),
-    cancellation: Optional[Cancellation] = None,
-    insides: Sequence[Inside] = (),
-    **options: Any,
-) -> Any:
-    """A native request with what a model is given, once or several times, and what is split inside it."""
-    request = new_request(probes, cancellation, **options)
-    for index, inputs in enumerate(examples):
-        if index > 0:
-            _native.request_next_example(request)
-        add_arguments(request, inputs)
-    for source in insides:
-        add_inside(request, source)
-    return request
-
-
-def add_outputs(request: Any, outputs: Union[str, Sequence[str]]) -> None:
-    for name in (outputs,) if isinstance(outputs, str) else outputs:
-        _native.request_add_output(request, name)
-
-
-def as_arguments(example: Any) -> Sequence[Any]:
-    """One example among others: a tuple or list of what a model is given, or the only input."""
-    return example if isinstance(example, (tuple, list)) else (example,)
 
 
 def _holds_numbers(result: Any) -> bool:

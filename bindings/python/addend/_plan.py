@@ -1,13 +1,14 @@
 """Attributions made ready for many rows."""
 
 import sys
-from typing import Any, Sequence
+from typing import Any
 
 from . import _native
 from ._attribution import Attribution
 from ._errors import FailedPrecondition, InvalidArgument
 from ._handle import Handle
 from ._modules import ModelState
+from ._request import new_model_request
 from ._tensor import Tensor, as_tensor
 
 
@@ -40,7 +41,7 @@ class Plan(Handle):
             FailedPrecondition: the model would take another branch, or its parameters were written.
         """
         self._require_unchanged()
-        return Attribution(_native.plan_attribute(self._handle, _request(inputs, cancellation)))
+        return Attribution(_native.plan_attribute(self._handle, new_model_request([inputs], cancellation=cancellation)))
 
     def attribute_into(self, *inputs: Any, contributions: Any, sums: Any = None, cancellation: Any = None) -> None:
         """Attributes as `attribute` does, into the caller's arrays and without objects for the result.
@@ -58,9 +59,8 @@ class Plan(Handle):
         self._require_unchanged()
         room = _room(contributions, "contributions")
         more = None if sums is None else _room(sums, "sums")
-        _native.plan_attribute_into(
-            self._handle, _request(inputs, cancellation), room._handle, None if more is None else more._handle
-        )
+        request = new_model_request([inputs], cancellation=cancellation)
+        _native.plan_attribute_into(self._handle, request, room._handle, None if more is None else more._handle)
 
     def _require_unchanged(self) -> None:
         difference = None if self._state is None else self._state.difference()
@@ -86,9 +86,3 @@ def _room(value: Any, name: str) -> Tensor:
             % (name, type(value).__name__)
         )
     return as_tensor(value)
-
-
-def _request(inputs: Sequence[Any], cancellation: Any) -> Any:
-    from ._model import new_model_request
-
-    return new_model_request([inputs], cancellation=cancellation)

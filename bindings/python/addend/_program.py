@@ -8,6 +8,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
+    ClassVar,
     Dict,
     Iterable,
     List,
@@ -16,6 +17,7 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    Type,
     Union,
 )
 
@@ -28,6 +30,7 @@ from ._errors import InvalidArgument
 from ._handle import Handle
 from ._recorded_call import RecordedCall, as_given
 from ._records import Finding, Requirement, TraceCheck
+from ._request import new_model_request
 from ._results import Results
 from ._structure import map_leaves
 
@@ -56,6 +59,8 @@ class Program(Handle):
 
     __slots__ = ("_source", "_learn", "_call")
     _INSTEAD = "save() it, and load it where it is used"
+    # The class of models, which stands above this one and makes programs: it enters itself here.
+    _model_class: "ClassVar[Type[Model]]"
 
     def __init__(self, capsule: Any, source: Optional[Callable[..., TraceCheck]] = None):
         super().__init__(capsule)
@@ -113,10 +118,8 @@ class Program(Handle):
 
     def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
         """Lists everything that a replay with these inputs lacks, before anything runs; see `Model.requirements`."""
-        from ._model import new_model_request
-
         request = new_model_request([inputs])
-        return read_requirements(_native.program_requirements(as_context(context, {})._handle, self._handle, request))
+        return read_requirements(_native.program_requirements(as_context(context)._handle, self._handle, request))
 
     @property
     def outputs(self) -> List[ProgramOutput]:
@@ -133,9 +136,7 @@ class Program(Handle):
 
     def model(self) -> "Model":
         """The program as a model, to be run, decomposed and attributed without the one that was recorded."""
-        from ._model import Model
-
-        return Model(_native.program_model(self._handle))
+        return self._model_class(_native.program_model(self._handle))
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Runs the program as its model is called::
@@ -194,8 +195,6 @@ class Program(Handle):
             FailedPrecondition: a guard does not hold; the message says where.
             InvalidArgument: the inputs are not like those of the recording.
         """
-        from ._model import new_model_request
-
         options: Dict[str, Any] = {"every_value": every_value, "guards": guards, "guard_tolerance": guard_tolerance}
         options["out_of_place"] = out_of_place
         if values is not None:

@@ -5,10 +5,15 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from ._attribution import Attribution
 from ._composition import Composition
 from ._errors import FailedPrecondition, InvalidArgument
-from ._input import Input
+from ._input import Input, as_inputs
+from ._live_call import LiveCall
+from ._live_check import require_same
+from ._live_examples import record_call
+from ._live_record import record_several
 from ._live_tensors import has_parts, live_tensor
 from ._model import Model
 from ._reasons import Interactions
+from ._same_numbers import APART, numbers_in
 from ._state import State
 from ._structure import map_leaves
 from ._tensor import as_tensor
@@ -23,7 +28,7 @@ _NOT_ALONE = (
     "%s. The model does something else where it is given so many examples, as batch normalization does in training mode, so "
     "that the examples of a batch may influence each other: put it into evaluation mode, or ask for one example at a time"
 )
-ALL_TOGETHER = (
+_ALL_TOGETHER = (
     "the model reads numbers of all examples of the batch together, by which it may branch, so that they cannot be told "
     "apart: ask for one example at a time"
 )
@@ -107,14 +112,50 @@ class RecordedQuestion(NamedTuple):
         return at if found is None else self.names[found]
 
 
-def examples_of(sources: Sequence[Input], each_example: Optional[bool]) -> int:
+def recorded_question(call: LiveCall, each_example: Optional[bool]) -> RecordedQuestion:
+    """Records a call to be run again and again.
+
+    Args:
+        each_example: whether the first dimension counts examples; None: runs have the sizes of this one.
+    """
+    sources = as_inputs(call.given)
+    if all(source.dims is None and source.labels is None and source.parts is None for source in sources):
+        raise ValueError("nothing to attribute to: pass an addend.Input with dims or labels")
+    before = call.state()
+    program, returned, places = record_call(call.model, call.args, call.kwargs, True)
+    after = call.state()
+    given = (call.args, call.kwargs)
+    larger = [] if each_example is None else _larger_calls(call.places, sources, given, each_example)
+    # Numbers that left the tensors of a batch would be those of all its examples together.
+    if larger and program.summary["guards"]:
+        if _examples_of(sources, each_example) > 1:
+            raise FailedPrecondition(_ALL_TOGETHER)
+    elif larger:
+        # Batches of examples have other sizes; a model that takes them is asked with them.
+        before.restore()
+        try:
+            program = record_several(call.model, [given, *larger], True, numbers_in(returned))
+        except Exception as error:
+            if _examples_of(sources, each_example) > 1 or str(error).startswith(APART):
+                raise
+        finally:
+            after.restore()
+    inputs = dict(zip([name or "" for name in call.names], sources))
+    names = dict(zip(places, (output.name for output in program.outputs)))
+    question = RecordedQuestion(program.model(), inputs, call.places, returned, places, names, before, after)
+    # The recording may draw from a generator, or read memory, that nobody knows of.
+    require_same(call, numbers_in(returned), question.replayed())
+    return question
+
+
+def _examples_of(sources: Sequence[Input], each_example: Optional[bool]) -> int:
     """How many examples the inputs of a call hold; 0 where they count none."""
     split = [tuple(as_tensor(one.value).shape) for one in sources if one.dims is not None or one.labels is not None]
     count = split[0][0] if each_example and split and split[0] else 1
     return count if split and all(shape[:1] == (count,) for shape in split) else 0
 
 
-def larger_calls(
+def _larger_calls(
     places: Dict[int, int], sources: Sequence[Input], call: Tuple[Any, Any], each_example: bool
 ) -> List[Tuple[Any, Any]]:
     """Copies of a call with twice and three times as many examples; none if its inputs count none.
@@ -125,7 +166,7 @@ def larger_calls(
     """
     import torch
 
-    examples = examples_of(sources, each_example)
+    examples = _examples_of(sources, each_example)
 
     def times(factor: int) -> Any:
         made: Dict[int, Any] = {}

@@ -8,8 +8,8 @@ from ._composition import Composition
 from ._explanation import Explanation
 from ._handle import Handle
 from ._notes import with_warnings
+from ._result_at import result_at
 from ._target import Target, as_target
-from ._tensor import Tensor
 
 
 class Results(Handle):
@@ -45,12 +45,12 @@ class Results(Handle):
             names = self.names
             if key not in names:
                 raise KeyError("no result %r; there are %s" % (key, ", ".join(map(repr, names))))
-            return result_at(self._handle, names.index(key), self._run)
+            return result_of_run(self._handle, names.index(key), self._run)
         size = len(self)
         index = key + size if key < 0 else key
         if not 0 <= index < size:
             raise IndexError("result %d of %d" % (key, size))
-        return result_at(self._handle, index, self._run)
+        return result_of_run(self._handle, index, self._run)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self)))
@@ -118,14 +118,12 @@ def _lines(line_at: Callable[[Any, int], Optional[str]], results: Any) -> Iterat
         index += 1
 
 
-def result_at(results: Any, index: int, run: Optional[Run] = None) -> Any:
-    """One result of the native object."""
-    kind = _native.results_kind(results, index)
-    if kind == _native.RESULT_COMPOSITION:
-        composition = Composition._adopt(_native.results_composition(results, index))
+def result_of_run(results: Any, index: int, run: Run) -> Any:
+    """One result of a run, which a composition then knows."""
+
+    def composed(capsule: Any) -> Composition:
+        composition = Composition._adopt(capsule)
         composition._run = run
         return composition
-    if kind == _native.RESULT_TENSOR:
-        return Tensor(_native.results_tensor(results, index))
-    # A number is read by way of a tensor, which keeps its type.
-    return Tensor(_native.results_tensor(results, index)).item() if kind == _native.RESULT_NUMBER else None
+
+    return result_at(results, index, composed)

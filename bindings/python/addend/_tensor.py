@@ -1,16 +1,17 @@
 """Tensors in and out, without copies."""
 
-import array
 import ctypes
 import operator
 import sys
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 from . import _native
-from ._dtype import Device, DType, from_code, is_dtype, to_code
-from ._errors import InvalidArgument
+from ._dtype import Device, DType, from_code, to_code
 from ._handle import Handle
-from ._reads import untold
+from ._indexing import index
+from ._native_call import native_call
+from ._native_tensor import native_tensor
+from ._operand import Operand
 from ._structure import map_leaves
 
 _NUMPY_TYPES = {
@@ -50,7 +51,7 @@ def _operator(operate: Callable[..., Any], swapped: bool = False) -> Any:
     return method
 
 
-class Tensor(Handle):
+class Tensor(Operand, Handle):
     """A tensor to be read. Its memory is shared, never copied, with NumPy, PyTorch and whatever knows DLPack::
 
         numpy.asarray(tensor)          # or tensor.numpy()
@@ -169,9 +170,7 @@ class Tensor(Handle):
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, key: Any) -> "Tensor":
-        from ._indexing import index
-
-        return index(self, key)
+        return index(self, key, _call, as_tensor)
 
     # ---- computing
 
@@ -250,6 +249,9 @@ class Tensor(Handle):
     def __repr__(self) -> str:
         return "Tensor(closed)" if self.closed else _native.tensor_to_string(self._handle)
 
+    def _add_to(self, arguments: Any, name: Optional[str]) -> None:
+        _native.arguments_add_tensor(arguments, name, self._handle)
+
     def _contiguous(self) -> Tuple["Tensor", int]:
         """A tensor whose elements lie at an address, one behind the other."""
         address = _native.tensor_address(self._handle)
@@ -308,76 +310,9 @@ def as_tensor(value: Any) -> Tensor:
     Shares the memory of arrays and tensors that have DLPack or the buffer protocol; numbers and nested lists of them
     are copied (as float32, int64 or bool).
     """
-    if isinstance(value, Tensor):
-        return value
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return _from_torch(value, torch)
-    try:
-        memoryview(value)
-    except TypeError:
-        pass
-    except ValueError:  # NumPy exports no buffer of types that Python has no name for.
-        pass
-    else:
-        return Tensor(_native.tensor_from_buffer(value))
-    if hasattr(value, "__dlpack__"):
-        return Tensor(_native.tensor_from_dlpack(_capsule(value)))
-    if hasattr(value, "__array__"):
-        import numpy
-
-        return as_tensor(numpy.asarray(value))
-    return _from_numbers(value)
+    return value if isinstance(value, Tensor) else Tensor(native_tensor(value))
 
 
-def _from_torch(value: Any, torch: Any) -> Tensor:
-    if value.is_conj() or value.is_neg():
-        value = value.resolve_conj().resolve_neg()
-    if value.is_meta:
-        return Tensor(_native.tensor_from_torch(value))  # it has no memory to be known by
-    if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
-        return Tensor(_native.tensor_from_dlpack(_capsule(value.detach())))
-    # Not by DLPack, which would call operators: a tracing scope would record them. It also lacks bool in older PyTorch.
-    dims, strides = value.shape, ()
-    size = value.numel() * value.element_size()
-    if size and not value.is_contiguous():
-        strides = value.stride()
-        last = sum((extent - 1) * stride for extent, stride in zip(dims, strides))
-        size = (last + 1) * value.element_size()
-    code = to_code(value.dtype)
-    return Tensor(_native.tensor_from_memory(value, value.data_ptr(), size, code, dims, strides))
-
-
-def _capsule(value: Any) -> Any:
-    export = untold(value.__dlpack__)
-    try:
-        return export(max_version=(1, 0))
-    except TypeError:  # from before DLPack 1.0
-        return export()
-    except BufferError as error:  # sparse, say
-        raise InvalidArgument("the tensor cannot be shared by DLPack: %s" % error) from error
-
-
-def _from_numbers(value: Any) -> Tensor:
-    numbers: List[Any] = []
-    dims = _flatten(value, numbers)
-    if all(isinstance(number, bool) for number in numbers) and numbers:
-        code, dtype = "b", DType.bool
-    elif all(isinstance(number, int) for number in numbers) and numbers:
-        code, dtype = "q", DType.int64
-    else:
-        code, dtype = "f", DType.float32
-    return Tensor(_native.tensor_copy(array.array(code, numbers), to_code(dtype), dims))
-
-
-def _flatten(value: Any, numbers: List[Any]) -> List[int]:
-    """Appends the numbers of nested lists; returns the shape."""
-    if isinstance(value, (bool, int, float)):
-        numbers.append(value)
-        return []
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or is_dtype(value):
-        raise TypeError("%s is no tensor, array or number" % type(value).__name__)
-    shapes = [_flatten(element, numbers) for element in value]
-    if any(shape != shapes[0] for shape in shapes):
-        raise ValueError("nested lists of a tensor must have the same lengths")
-    return [len(shapes)] + (shapes[0] if shapes else [])
+def _call(op: str, *args: Any) -> Tensor:
+    """Calls an operator of one result on tensors alone."""
+    return Tensor(_native.results_tensor(native_call(op, args, {}), 0))

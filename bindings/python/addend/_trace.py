@@ -3,10 +3,12 @@
 import warnings
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
-from ._live import TracedModel, compile
-from ._model import as_arguments
+from ._compile import compile
+from ._live_record import record_checked
 from ._program import Program
 from ._records import TraceCheck
+from ._request import as_arguments
+from ._traced_model import TracedModel
 
 # Findings that are no errors, but may be one at the next call.
 _WARNED_OF = ("random", "state")
@@ -93,7 +95,7 @@ def _traced(
     if not check:
         return model.record(*args, **named), None
     options = {"tolerance": tolerance, "strict": False, "out_of_place": False}
-    return model._record_checked(args, named, True, others, **options)
+    return record_checked(model.model, args, named, True, others, **options)
 
 
 def _warn(check: Optional[TraceCheck]) -> None:

@@ -6,7 +6,8 @@ from typing import Any, Callable, Dict
 
 import torch
 
-from ._live import TracedModel
+from ._modules import is_module
+from ._traced_model import TracedModel
 
 # Methods that PyTorch and others call on the modules inside of a module, beside its public ones.
 _ASKED_OF_MODEL = (
@@ -35,6 +36,9 @@ class TracedModule(TracedModel, torch.nn.Module):
 
     __call__ = torch.nn.Module.__call__
     forward = TracedModel.__call__
+
+    def _of(self, model: Any) -> TracedModel:
+        return (TracedModule if is_module(model) else TracedModel)(model, dict(self._options))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.__dict__ or "model" not in self.__dict__:

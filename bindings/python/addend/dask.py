@@ -24,11 +24,13 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 
 from . import _native
 from ._composition import as_dims
+from ._context import PolicyChoices, as_context
 from ._errors import Error, FailedPrecondition, NotFound, ResourceExhausted, Unimplemented
 from ._input import Input
 from ._job_plan import checked_plan, read_plan, require_own_results, results_folder
 from ._jobs import Job, Path
 from ._model import Model, load_model
+from ._unpack import Unpack
 
 __all__ = ["Attributed", "attribute", "results", "run"]
 
@@ -434,7 +436,7 @@ def attribute(
     target: Any = "top1",
     at: Optional[str] = None,
     batch: int = 256,
-    **policy: Any,
+    **policy: Unpack[PolicyChoices],
 ) -> Any:
     """The attribution of each row of a Dask array or frame, computed block by block when it is asked for.
 
@@ -461,6 +463,7 @@ def attribute(
     frame = hasattr(rows, "map_partitions") and hasattr(rows, "dtypes")
     if not frame and not hasattr(rows, "rechunk"):
         raise TypeError("rows are a Dask array or a Dask frame, not a %s" % type(rows).__name__)
+    as_context(None, attribute, **policy)  # so that what is wrong is told here, and not by the workers
     chosen = _places(dims, rows.ndim)
     block = _Block(os.path.abspath(os.fspath(model)), chosen, baseline, target, at, batch, policy)
     return _attribute_frame(block, rows) if frame else _attribute_array(block, rows)

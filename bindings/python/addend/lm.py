@@ -13,6 +13,9 @@ each token contributed, and the leftover.
 from collections.abc import Mapping
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
 
+from ._cancellation import Cancellation
+from ._context import Context, PolicyChoices, as_context
+from ._live_choices import UNSET, made
 from ._lm_model import Run, Runner, as_matrix
 from ._lm_result import LayerContributions, TokenAttribution
 from ._lm_tokens import (
@@ -29,6 +32,7 @@ from ._lm_tokens import (
     targets_of,
     turns_of,
 )
+from ._unpack import Unpack
 
 __all__ = ["Group", "LayerContributions", "TokenAttribution", "attribute"]
 
@@ -52,7 +56,12 @@ def attribute(
     max_new_tokens: int = 20,
     generation: Optional[Mapping] = None,
     rows_per_run: Optional[int] = None,
-    **policy: Any,
+    memory: int = UNSET,
+    keep_references: bool = UNSET,
+    verify_reference: bool = UNSET,
+    cancellation: Optional[Cancellation] = UNSET,
+    context: Optional[Context] = UNSET,
+    **policy: Unpack[PolicyChoices],
 ) -> Any:
     """Computes what each token of the prompt, and each token generated before, contributed to each generated token.
 
@@ -93,8 +102,12 @@ def attribute(
             ``{"do_sample": True, "top_p": 0.9}``. What is explained is the path that it took.
         rows_per_run: how many rows one sweep finds; all of them unless given. A sweep with many rows needs memory for
             each; several sweeps take a run each.
-        policy: `memory`, `cancellation`, `context`, choices of a `Context`, and what else `Model.explain` takes, or for
-            live models `compile`.
+        memory: as for `Model.explain`; unless given, what `compile` was told, and so are the four that follow.
+        keep_references: as for `Model.explain`; live models keep none.
+        verify_reference: as for `Model.explain`.
+        cancellation: who may end the run.
+        context: how to decompose.
+        policy: choices of a `Context`, in place of one.
 
     Returns:
         A `TokenAttribution`, or a list of them.
@@ -113,7 +126,10 @@ def attribute(
         "generation": generation,
         "rows_per_run": rows_per_run,
     }
-    runner = Runner(model, arguments, policy)
+    own = made(memory=memory, keep_references=keep_references, verify_reference=verify_reference)
+    own.update(made(cancellation=cancellation, context=context))
+    runner = Runner(model, arguments, {**policy, **own})
+    as_context(None, attribute, **policy)  # so that what is wrong is told before the model runs
     known = Tokenizer(tokenizer, runner.model)
     prompts = prompts_of(prompt)
     if prompts is None:

@@ -11,8 +11,8 @@ from typing import Any, Callable, Iterable, Optional, Sequence
 import torch
 
 from . import _composition
-from ._call import Using, using
-from ._live import compile as _compile
+from ._compile import compile as _compile
+from ._using import Using, using
 
 _BIAS = {
     "none": "residual",
@@ -29,19 +29,22 @@ _NONLINEARITY = {"affine": "path", "abs_decomposition": "abs_affine", "hybrid_de
 autotracing = SimpleNamespace(compile=_compile)
 
 
-def Composition(first: Any, second: Any = None, **options: Any) -> _composition.Composition:
+def Composition(
+    first: Any, second: Any = None, *, dtype: Any = None, device: Any = None
+) -> _composition.Composition:
     """A composition of zeros, of given components, or a copy.
 
     Args:
         first: a size, beside the number of components; or components ``[numc, *shape]``, stacked or in a list; or a
             composition.
         second: the number of components; or the residual.
-        options: ``dtype`` and ``device`` of zeros.
+        dtype: of zeros.
+        device: of zeros.
     """
     if isinstance(first, _composition.Composition):
         return clone(first)
     if isinstance(first, torch.Size) or (isinstance(first, (list, tuple)) and isinstance(second, int)):
-        return zeros(first, c_num=second, **options)
+        return zeros(first, c_num=second, dtype=dtype, device=device)
     components = first if isinstance(first, torch.Tensor) else torch.stack(list(first))
     return _composition.Composition(components, second)
 

@@ -3,10 +3,11 @@
 import difflib
 import inspect
 import json
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypedDict, Union
 
 from . import _native
 from ._handle import Handle
+from ._unpack import Unpack
 
 Choice = Union[str, int, float, Iterable[str]]
 
@@ -75,12 +76,23 @@ class Context(Handle):
         return "Context(closed)" if self.closed else "Context(%s)" % self.policy
 
 
+class PolicyChoices(TypedDict, total=False):
+    """The choices of a `Context` as keyword arguments of other functions, which type checkers and editors then know."""
+
+    # policy: fields
+    overrides: Optional[Mapping[str, Mapping[str, Choice]]]
+    rules: Optional[Mapping[str, str]]
+    log: Optional[Callable[[int, str], Any]]
+    progress: Optional[Callable[[str, int, int], Any]]
+    detail: bool
+
+
 # Names of the choices that make up a `Context`.
 CHOICES = tuple(inspect.signature(Context.__init__).parameters)[1:]
 
 
 def as_context(
-    context: Optional[Context], choices: Mapping[str, Any], function: Optional[Callable[..., Any]] = None
+    context: Optional[Context], function: Optional[Callable[..., Any]] = None, /, **choices: Unpack[PolicyChoices]
 ) -> Context:
     """The context that a function was given, or one of the keyword arguments that it was given instead. An error names
     the function and all its options."""

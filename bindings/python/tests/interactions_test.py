@@ -1,5 +1,6 @@
 """Interactions of groups and several baselines, against attributions that are asked for one by one."""
 
+import io
 import pickle
 import unittest
 
@@ -40,6 +41,30 @@ class InteractionsTest(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(found)).matrix, found.matrix)
         alone = self.model.interactions(addend.Input(row, dims=1, baseline=0), target="1")
         self.assertEqual(len(alone.names), 30)
+
+    def test_memory_and_the_reference_are_looked_at(self):
+        row = addend.Input(self.rows[:1], dims=1, baseline=0)
+        whole = self.model.interactions(row, target="1", concepts=GROUPS)
+        limited = self.model.interactions(row, target="1", concepts=GROUPS, memory=1)
+        np.testing.assert_allclose(limited.matrix, whole.matrix, atol=1e-9)
+
+        class Branches(torch.nn.Module):
+            def forward(self, x):
+                if bool((x > 0).all()):
+                    return x.tanh() + 5
+                return x * 0
+
+        file = io.BytesIO()
+        torch.jit.save(torch.jit.script(Branches()), file)
+        branches = addend.load_model(file.getvalue())
+        for model in (self.model, branches, addend.compile(torch.tanh)):
+            with self.assertRaisesRegex(addend.InvalidArgument, "the option memory is"):
+                model.interactions(addend.Input([[1.0, 2.0]], dims=1), target=0, memory=-1)
+        # Found by hand: the plain model gives 0 on the baseline, and the branch that is followed gives 5.
+        given, said = addend.Input([[1.0, 2.0]], dims=1, baseline=0), "the reference is not what the model gives"
+        silent, told = (branches.interactions(given, target=0, verify_reference=asks) for asks in (False, True))
+        self.assertFalse([note for note in silent.notes if said in note])
+        self.assertTrue([note for note in told.notes if said in note and "apart by 5 " in note])
 
     def test_several_baselines_give_means(self):
         row, others = self.rows[:1], self.rows[1:4]

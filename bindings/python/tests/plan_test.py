@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import addend
-from addend._tensor import _capsule
+from addend._native_tensor import dlpack_capsule
 
 MODELS = "tests/conformance/models/"
 
@@ -392,7 +392,7 @@ class PlanTest(unittest.TestCase):
 
         # Memory that Addend itself shares this way, as it does on a GPU, does not count as read by the model.
         def shares(x):
-            _capsule(x.detach())
+            dlpack_capsule(x.detach())
             return x * 2
 
         report = addend.compile(shares).explain(addend.Input(row, dims=1, baseline=0.5), targets="0,1").report

@@ -1,0 +1,29 @@
+"""Objects that operators take, as everything knows them that stands below the classes which users see."""
+
+from typing import Any, Optional
+
+
+class Operand:
+    """A tensor or a composition."""
+
+    __slots__ = ()
+
+    def _add_to(self, arguments: Any, name: Optional[str]) -> None:
+        """Appends it to the native arguments of an operator."""
+        raise NotImplementedError
+
+
+class Composed(Operand):
+    """A composition. `Composition` derives from it, and is what operators give: they ask the composition that they are
+    given for one like it."""
+
+    __slots__ = ()
+
+    def _of_result(self, capsule: Any, roots: Any) -> Any:
+        """The composition of a native one that was computed from this.
+
+        Args:
+            capsule: the native composition.
+            roots: those with which the graph begins that autograd follows.
+        """
+        raise NotImplementedError
