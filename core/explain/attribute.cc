@@ -301,7 +301,8 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.report.sweep_seconds = swept.sweep_seconds;
   // Judge recovery first: if failures are absorbed, this changes the leftover.
   const OutputScales scales(at_hand, options.each_example);
-  Outcome outcome = JudgeRecovery(swept.linearization, result.name, targets, scales, cotangent, adjoint);
+  AttributionJudge judge(swept.linearization, result.name, scales, cotangent, &adjoint);
+  judge.JudgeRows(targets);
 
   Given given = GivenTo(run, adjoint, count, together, options);
   result.inputs = std::move(given.inputs);
@@ -331,14 +332,14 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
         InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());
     // Contributions of one example to another are no rounding error: judge examples only if there are none.
     if (!note.empty()) {
-      outcome.notes.push_back(std::move(note));
+      judge.outcome.notes.push_back(std::move(note));
     } else if (together > 1) {
-      JudgeExamples(swept.linearization, result.name, result.targets, scales, cotangent, adjoint, outcome);
+      judge.JudgeExamples(result.targets);
     }
   }
-  JudgeTargets(swept.linearization, result.name, result.targets, result.inputs, cotangent, adjoint, outcome);
-  if (!explained.note.empty()) outcome.notes.push_back(explained.note);
-  SayFirst(outcome, run.inputs, swept.linearization, result.report);
+  judge.WeighParts(result.targets, result.inputs);
+  if (!explained.note.empty()) judge.outcome.notes.push_back(explained.note);
+  SayFirst(judge.outcome, run.inputs, swept.linearization, result.report);
   if (run.trace->dropped && run.trace->stretches.empty()) {
     result.report.notes.push_back(
         "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");

@@ -23,8 +23,8 @@
 #include "core/base/error.h"
 #include "core/explain/notes.h"
 #include "core/linearize/in_double.h"
+#include "core/linearize/judge.h"
 #include "core/linearize/payments.h"
-#include "core/linearize/recovery_check.h"
 #include "core/linearize/settle.h"
 #include "core/program/view.h"
 #include "core/rules/rows.h"
@@ -112,8 +112,8 @@ Growth GrowthOfReference(const Linearization& linearization, int64_t last) {
 struct Judged {
   std::string name;
   Sizes sizes;
-  Growth growth;
   int64_t call = 0;  // where it was computed
+  Growth growth = {};
 };
 
 // "; they grew most, 20-fold, at aten::batch_norm (op #0)"; empty where that is not known.
@@ -130,21 +130,20 @@ std::string Remedies(bool single, bool far) {
   return single ? absl::StrCat("compute in float64 (policy compute_dtype=float64), or ", baseline) : baseline;
 }
 
-void NoteConditioning(const Linearization& linearization, const Judged& judged, bool single, Outcome& outcome) {
+std::string NoteOnConditioning(const Linearization& linearization, const Judged& judged, bool single) {
   const double cancelling = judged.sizes.Cancelling();
   const std::string size = std::isfinite(cancelling)
                                ? absl::StrCat("come to ", TwoDigits(cancelling), " times the difference")
                                : "do not vanish, as the difference does,";
-  outcome.notes.push_back(absl::StrCat(
-      "ill-conditioned: the parts of ", judged.name, " ", size,
-      " between value and reference that they sum to, so that no single one means much",
-      GrewMost(linearization, judged.growth, "; they"), ". To get others: ", Remedies(single, /*far=*/false)));
+  return absl::StrCat("ill-conditioned: the parts of ", judged.name, " ", size,
+                      " between value and reference that they sum to, so that no single one means much",
+                      GrewMost(linearization, judged.growth, "; they"),
+                      ". To get others: ", Remedies(single, /*far=*/false));
 }
 
-void NoteLeftover(const Policy& policy, const std::string& name, double share, Outcome& outcome) {
-  outcome.notes.push_back(
-      absl::StrCat("much is left over: ", Percent(share), " of the difference between value and reference of ", name,
-                   " is in no component", policy.preset == Preset::kFast ? "; preset=faithful leaves less" : ""));
+std::string NoteOnLeftover(const Policy& policy, const std::string& name, double share) {
+  return absl::StrCat("much is left over: ", Percent(share), " of the difference between value and reference of ", name,
+                      " is in no component", policy.preset == Preset::kFast ? "; preset=faithful leaves less" : "");
 }
 
 // How far a recovery is off, in the worst row of an output.
@@ -164,11 +163,35 @@ struct Limits : RecoveryLimits {
   Limits(const Linearization& linearization, bool single)
       : RecoveryLimits(RecoveryLimitsOf(single, linearization.policy.tolerance)),
         eps(EpsilonOf(single ? at::kFloat : at::kDouble)) {}
-  // `terms`: how large the numbers are beside which the model itself rounds the row. What is as small as their rounding
-  // is no failure.
-  bool Fails(const Gap& gap, double terms) const { return gap.relative() > failed && gap.size > 16 * eps * terms; }
 
   double eps;
+};
+
+// The worst of many gaps, and how many of them are to be told.
+class WorstGap {
+ public:
+  WorstGap(const Limits& limits, size_t rows) : limits_(limits) { gap_.rows = static_cast<int64_t>(rows); }
+
+  // Returns whether the gap of one row is the worst so far. `terms`: how large the numbers are beside which the model
+  // itself rounds the row; asked for only where it may fail. A gap as small as their rounding is no failure.
+  bool Meet(double size, double scale, const std::function<double()>& terms) {
+    Gap own;
+    own.size = size;
+    own.scale = scale;
+    if (!(own.relative() > limits_.told)) return false;
+    ++gap_.off;
+    own.fails = own.relative() > limits_.failed && own.size > 16 * limits_.eps * terms();
+    if (!own.WorseThan(gap_)) return false;
+    gap_.size = own.size;
+    gap_.scale = own.scale;
+    gap_.fails = own.fails;
+    return true;
+  }
+  const Gap& gap() const { return gap_; }
+
+ private:
+  const Limits& limits_;
+  Gap gap_;
 };
 
 // The sentence about a recovery that is off, but for what to do. linearization: null where nobody knows where numbers
@@ -320,28 +343,20 @@ Gap GapOf(const Linearization& linearization, const Probe& probe, const ProbeRow
   const std::vector<double> off = OutputScales(missing).each();
   std::vector<double> terms;  // of all rows, where one may fail
   double of_zeros = -1;       // the size of what cancels where all is zero; -1: nobody has asked
-  Gap worst;
+  WorstGap worst(limits, off.size());
   for (size_t row = 0; row < off.size(); ++row) {
     if (off[row] == 0) continue;
-    Gap own;
-    own.size = off[row];
-    own.scale = scales.OfRow(row);
-    if (own.scale == 0) {
+    double scale = scales.OfRow(row);
+    if (scale == 0) {
       if (of_zeros < 0) of_zeros = std::max(LargestFinite(rows.reference), LargestFinite(MassOf(rows)));
-      own.scale = std::max(of_zeros, own.size);
+      scale = std::max(of_zeros, off[row]);
     }
-    worst.off += own.relative() > limits.told;
-    if (own.relative() > limits.failed) {
+    worst.Meet(off[row], scale, [&] {
       if (terms.empty()) terms = OwnTermsOfRows(linearization, probe, scales);
-      own.fails = limits.Fails(own, terms[row]);
-    }
-    if (!own.WorseThan(worst)) continue;
-    worst.size = own.size;
-    worst.scale = own.scale;
-    worst.fails = own.fails;
+      return terms[row];
+    });
   }
-  worst.rows = static_cast<int64_t>(off.size());
-  return worst;
+  return worst.gap();
 }
 
 // The difference between a probe's value and the sum of its parts, [*S]: in their own dtype or in double precision,
@@ -380,10 +395,17 @@ Sizes SizesOf(const ProbeRows& rows, const at::Tensor& infinite) {
   return sizes;
 }
 
-Sizes SizesOf(const Contributions& target) {
-  Sizes sizes = {0, std::abs(target.leftover), std::abs(target.reference), std::abs(target.value - target.reference),
-                 std::abs(target.value)};
+void Add(const Contributions& target, Sizes& sizes) {
   for (const double part : target.contributions) sizes.components += std::abs(part);
+  sizes.leftover += std::abs(target.leftover);
+  sizes.reference += std::abs(target.reference);
+  sizes.move += std::abs(target.value - target.reference);
+  sizes.value += std::abs(target.value);
+}
+
+Sizes SizesOf(const Contributions& target) {
+  Sizes sizes;
+  Add(target, sizes);
   return sizes;
 }
 
@@ -415,10 +437,7 @@ at::Tensor WorstElement(const ProbeRows& rows, const at::Tensor& infinite) {
 // cotangent [1, *S] say where growth is looked for.
 Judged Measure(const Linearization& linearization, const std::string& name, const Sizes& sizes, bool single,
                size_t probe, const std::function<at::Tensor()>& cotangent, Outcome& outcome) {
-  Judged judged;
-  judged.name = name;
-  judged.call = MakerOf(*linearization.trace, linearization.probes[probe]);
-  judged.sizes = sizes;
+  Judged judged = {name, sizes, MakerOf(*linearization.trace, linearization.probes[probe])};
   if (sizes.AreRounding(single)) return judged;
   if (!(sizes.Conditioning() <= outcome.conditioning)) outcome.conditioning = sizes.Conditioning();
   if (!(sizes.LeftoverShare() <= outcome.leftover_share)) outcome.leftover_share = sizes.LeftoverShare();
@@ -442,8 +461,8 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
   std::vector<Off> told;
   const auto worse = [](const Off& a, const Off& b) { return b.gap.WorseThan(a.gap); };
   Outcome outcome;
-  Outcome worst_conditioned;
-  Outcome most_left;
+  std::string worst_conditioned;
+  std::string most_left;
   double most_cancelling = kIllConditioned;
   for (size_t p = 0; p < sweep.probes.size(); ++p) {
     const ProbeRows& rows = sweep.probes[p];
@@ -458,12 +477,10 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
         linearization, names[p], sizes, rows.single, p, [&] { return WorstElement(rows, infinite); }, outcome);
     if (!sizes.AreRounding(rows.single) && !(sizes.Cancelling() < most_cancelling)) {
       most_cancelling = sizes.Cancelling();
-      worst_conditioned.notes.clear();
-      NoteConditioning(linearization, judged, rows.single, worst_conditioned);
+      worst_conditioned = NoteOnConditioning(linearization, judged, rows.single);
     }
     if (outcome.leftover_share > leftover_before && sizes.LeftoverShare() > kMuchLeftover) {
-      most_left.notes.clear();
-      NoteLeftover(policy, names[p], sizes.LeftoverShare(), most_left);
+      most_left = NoteOnLeftover(policy, names[p], sizes.LeftoverShare());
     }
     // A failure that an operator's check has reported is not reported again.
     if (policy.check == Check::kOff || (!sweep.failures.empty() && policy.on_failure != OnFailure::kAbsorb)) continue;
@@ -483,150 +500,125 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
       rows.leftover = rows.leftover + one.missing;
     }
   }
-  for (Outcome* more : {&worst_conditioned, &most_left}) {
-    outcome.notes.insert(outcome.notes.end(), more->notes.begin(), more->notes.end());
+  for (const std::string& note : {worst_conditioned, most_left}) {
+    if (!note.empty()) outcome.notes.push_back(note);
   }
   return outcome;
 }
 
-Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const std::vector<Target>& targets,
-                      const OutputScales& scales, const at::Tensor& cotangent, AdjointResult& result) {
+AttributionJudge::AttributionJudge(const Linearization& linearization, const std::string& name,
+                                   const OutputScales& scales, const at::Tensor& cotangent, AdjointResult* result)
+    : linearization_(linearization),
+      probe_(linearization.probes[0]),
+      name_(name),
+      scales_(scales),
+      cotangent_(cotangent),
+      result_(*result),
+      single_(result->single[0]) {}
+
+void AttributionJudge::JudgeRows(const std::vector<Target>& targets) {
   const c10::AutoGradMode no_grad(false);
-  const Policy& policy = linearization.policy;
-  Outcome outcome;
-  const Probe& probe = linearization.probes[0];
-  if (!CarriesRows(probe.operand) || policy.check == Check::kOff) return outcome;
-  if (!result.failures.empty() && policy.on_failure != OnFailure::kAbsorb) return outcome;
-  const bool single = result.single[0];
-  const Limits limits(linearization, single);
-  const std::vector<double> components = Doubles(result.given);
-  const std::vector<double> leftover = Doubles(result.leftover);
-  const std::vector<double> references = Doubles(result.reference);
-  const std::vector<double> values = Doubles(result.value);
+  const Policy& policy = linearization_.policy;
+  if (!CarriesRows(probe_.operand) || policy.check == Check::kOff) return;
+  if (!result_.failures.empty() && policy.on_failure != OnFailure::kAbsorb) return;
+  const std::vector<TargetSums> rows = SumsOf(result_);
   // How many targets a row of the sweep is the sum of.
-  const double together = static_cast<double>(targets.size()) / static_cast<double>(std::max<size_t>(values.size(), 1));
+  const double together = static_cast<double>(targets.size()) / static_cast<double>(std::max<size_t>(rows.size(), 1));
+  const Limits limits(linearization_, single_);
+  WorstGap worst(limits, rows.size());
+  int64_t which = -1;
+  Sizes sizes;
   at::Tensor terms;  // of the value, where a row may fail
-  Gap worst;
-  Judged of_worst;
-  int64_t row_of_worst = -1;
-  std::vector<double> absorbed(values.size(), 0);
-  for (size_t t = 0; t < values.size(); ++t) {
-    // JudgeTargets() says so of those rows alone.
-    if (!std::isfinite(values[t])) continue;
+  std::vector<double> absorbed(rows.size(), 0);
+  for (size_t t = 0; t < rows.size(); ++t) {
+    const TargetSums& sums = rows[t];
+    // WeighParts() says so of those rows alone.
+    if (!sums.counted()) continue;
     const auto row = static_cast<int64_t>(t);
-    const double missing = values[t] - (components[t] + leftover[t] + references[t]);
-    Gap gap;
-    gap.size = std::abs(missing) / together;
-    gap.scale = together > 1 ? scales.whole() : scales.Of(targets[t]);
-    const auto parts = [&] { return result.components[row].abs().sum().item<double>(); };
-    if (gap.scale == 0) {
+    const auto parts = [&] { return result_.components[row].abs().sum().item<double>(); };
+    const double size = std::abs(sums.missing()) / together;
+    double scale = together > 1 ? scales_.whole() : scales_.Of(targets[t]);
+    if (scale == 0) {
       // A row of zeros has the size of what cancels in it.
-      gap.scale = std::max({std::abs(references[t]), std::abs(leftover[t]) + parts()}) / together;
-      gap.scale = std::max(gap.scale, gap.size);
+      scale = std::max(std::abs(sums.reference), std::abs(sums.leftover) + parts()) / together;
+      scale = std::max(scale, size);
     }
-    if (!(gap.relative() > limits.told)) continue;
-    ++worst.off;
-    if (gap.relative() > limits.failed) {
-      absorbed[t] = missing;
-      if (!terms.defined()) terms = OwnTerms(linearization, probe);
-      const at::Tensor weights = cotangent.select(0, row).abs().to(at::kDouble);
-      gap.fails = limits.Fails(gap, std::max(scales.whole(), (weights * terms).sum().item<double>() / together));
-    }
-    if (row_of_worst >= 0 && !gap.WorseThan(worst)) continue;
-    worst.size = gap.size;
-    worst.scale = gap.scale;
-    worst.fails = gap.fails;
-    row_of_worst = row;
-    of_worst.sizes = {parts(), std::abs(leftover[t]), std::abs(references[t]), std::abs(values[t] - references[t]),
-                      std::abs(values[t])};
+    const auto terms_of_row = [&] {
+      absorbed[t] = sums.missing();
+      if (!terms.defined()) terms = OwnTerms(linearization_, probe_);
+      const at::Tensor weights = cotangent_.select(0, row).abs().to(at::kDouble);
+      return std::max(scales_.whole(), (weights * terms).sum().item<double>() / together);
+    };
+    if (!worst.Meet(size, scale, terms_of_row)) continue;
+    which = row;
+    sizes = {parts(), std::abs(sums.leftover), std::abs(sums.reference), std::abs(sums.value - sums.reference),
+             std::abs(sums.value)};
   }
-  if (row_of_worst < 0) return outcome;
-  worst.rows = static_cast<int64_t>(values.size());
-  of_worst.name = targets.size() > 1 || together > 1 ? name : absl::StrCat(name, " at ", TargetText(targets[0]));
-  of_worst.call = MakerOf(*linearization.trace, probe);
-  const auto row = [&] { return cotangent.narrow(0, row_of_worst, 1); };
-  const bool absorb = TellGap(linearization, of_worst, worst, single, 0, row, /*own_rounding=*/true, outcome);
-  for (size_t t = 0; absorb && t < absorbed.size(); ++t) result.leftover[static_cast<int64_t>(t)] += absorbed[t];
-  return outcome;
+  if (which < 0) return;
+  const bool one = targets.size() <= 1 && together <= 1;
+  const Judged judged = {one ? absl::StrCat(name_, " at ", TargetText(targets[0])) : name_, sizes,
+                         MakerOf(*linearization_.trace, probe_)};
+  const auto row = [&] { return cotangent_.narrow(0, which, 1); };
+  const bool absorb = TellGap(linearization_, judged, worst.gap(), single_, 0, row, /*own_rounding=*/true, outcome);
+  for (size_t t = 0; absorb && t < absorbed.size(); ++t) result_.leftover[static_cast<int64_t>(t)] += absorbed[t];
 }
 
-void JudgeExamples(const Linearization& linearization, const std::string& name,
-                   const std::vector<Contributions>& targets, const OutputScales& scales, const at::Tensor& cotangent,
-                   const AdjointResult& result, Outcome& outcome) {
+void AttributionJudge::JudgeExamples(const std::vector<Contributions>& targets) {
   const c10::AutoGradMode no_grad(false);
-  const std::vector<double> left = Doubles(result.leftover);
-  const bool failed = !result.failures.empty() || !outcome.failures.empty();
-  if (left.empty() || failed || linearization.policy.check == Check::kOff) return;
+  const std::vector<double> left = Doubles(result_.leftover);
+  const bool failed = !result_.failures.empty() || !outcome.failures.empty();
+  if (left.empty() || failed || linearization_.policy.check == Check::kOff) return;
   const size_t together = targets.size() / left.size();
-  const bool single = result.single[0];
-  const Limits limits(linearization, single);
-  Gap worst;
+  const Limits limits(linearization_, single_);
+  WorstGap worst(limits, targets.size());
   size_t which = 0;
   for (size_t t = 0; t < targets.size(); ++t) {
     const Contributions& target = targets[t];
-    Gap gap;
-    gap.scale = target.scale > 0 ? target.scale : target.mass;
+    double scale = target.scale > 0 ? target.scale : target.mass;
     // Other examples are no scale of a row of zeros, which has the size of what cancels in it.
-    if (scales.IsOfZeros(target.target)) gap.scale = std::min(gap.scale, target.mass);
-    if (!std::isfinite(target.value) || !(gap.scale > 0)) continue;
+    if (scales_.IsOfZeros(target.target)) scale = std::min(scale, target.mass);
+    if (!std::isfinite(target.value) || !(scale > 0)) continue;
     const bool known = left[t / together] == 0 && target.target.quantity == Target::Quantity::kElement;
     // A guess is told, and fails nothing.
-    gap.size =
-        known ? std::abs(target.leftover) : std::min(4 * limits.eps * target.mass, 0.99 * limits.failed * gap.scale);
-    if (!(gap.relative() > limits.told)) continue;
-    gap.fails = limits.Fails(gap, scales.whole());
-    if (worst.off++ > 0 && !gap.WorseThan(worst)) continue;
-    worst.size = gap.size;
-    worst.scale = gap.scale;
-    worst.fails = gap.fails;
-    which = t;
+    const double size =
+        known ? std::abs(target.leftover) : std::min(4 * limits.eps * target.mass, 0.99 * limits.failed * scale);
+    if (worst.Meet(size, scale, [&] { return scales_.whole(); })) which = t;
   }
-  if (worst.off == 0) return;
-  worst.rows = static_cast<int64_t>(targets.size());
-  const Contributions& target = targets[which];
-  Judged judged;
-  judged.name = name;
-  judged.call = MakerOf(*linearization.trace, linearization.probes[0]);
-  judged.sizes = SizesOf(target);
-  const auto row = [&] { return cotangent.narrow(0, static_cast<int64_t>(which / together), 1); };
+  if (worst.gap().off == 0) return;
+  const Judged judged = {name_, SizesOf(targets[which]), MakerOf(*linearization_.trace, probe_)};
+  const auto row = [&] { return cotangent_.narrow(0, static_cast<int64_t>(which / together), 1); };
   // The model's own rounding is known where the recovery of all together was told.
-  TellGap(linearization, judged, worst, single, 0, row, /*own_rounding=*/outcome.notes.empty(), outcome);
+  TellGap(linearization_, judged, worst.gap(), single_, 0, row, /*own_rounding=*/outcome.notes.empty(), outcome);
 }
 
-void JudgeTargets(const Linearization& linearization, const std::string& name,
-                  const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements,
-                  const at::Tensor& cotangent, const AdjointResult& result, Outcome& outcome) {
+void AttributionJudge::WeighParts(const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements) {
   const c10::AutoGradMode no_grad(false);
-  if (!CarriesRows(linearization.probes[0].operand)) return;
+  if (!CarriesRows(probe_.operand)) return;
   Sizes sizes;
   size_t worst = 0;
   for (size_t t = 0; t < targets.size(); ++t) {
-    const Contributions& target = targets[t];
-    if (!std::isfinite(target.value)) continue;
-    for (const double part : target.contributions) sizes.components += std::abs(part);
-    sizes.leftover += std::abs(target.leftover);
-    sizes.reference += std::abs(target.reference);
-    sizes.move += std::abs(target.value - target.reference);
-    sizes.value += std::abs(target.value);
-    if (target.mass > targets[worst].mass) worst = t;
+    if (!std::isfinite(targets[t].value)) continue;
+    Add(targets[t], sizes);
+    if (targets[t].mass > targets[worst].mass) worst = t;
   }
-  const bool single = result.single[0];
-  const auto row = static_cast<int64_t>(worst) * cotangent.size(0) / static_cast<int64_t>(targets.size());
-  const Judged judged = Measure(
-      linearization, name, sizes, single, 0, [&] { return cotangent.narrow(0, row, 1); }, outcome);
-  if (sizes.Cancel(single)) {
-    NoteConditioning(linearization, judged, single, outcome);
+  const auto row = [&] {
+    return cotangent_.narrow(0, static_cast<int64_t>(worst) * cotangent_.size(0) / static_cast<int64_t>(targets.size()),
+                             1);
+  };
+  const Judged judged = Measure(linearization_, name_, sizes, single_, 0, row, outcome);
+  if (sizes.Cancel(single_)) {
+    outcome.notes.push_back(NoteOnConditioning(linearization_, judged, single_));
   } else {
     Judged by_element = judged;
     by_element.name += kByElement;
     by_element.sizes.components = MagnitudeByElement(targets, elements);
-    if (by_element.sizes.Cancel(single)) {
-      by_element.growth = GrowthOf(linearization, 0, cotangent.narrow(0, row, 1));
-      NoteConditioning(linearization, by_element, single, outcome);
+    if (by_element.sizes.Cancel(single_)) {
+      by_element.growth = GrowthOf(linearization_, 0, row());
+      outcome.notes.push_back(NoteOnConditioning(linearization_, by_element, single_));
     }
   }
-  if (!sizes.AreRounding(single) && sizes.LeftoverShare() > kMuchLeftover) {
-    NoteLeftover(linearization.policy, name, sizes.LeftoverShare(), outcome);
+  if (!sizes.AreRounding(single_) && sizes.LeftoverShare() > kMuchLeftover) {
+    outcome.notes.push_back(NoteOnLeftover(linearization_.policy, name_, sizes.LeftoverShare()));
   }
 }
 
@@ -657,9 +649,7 @@ std::vector<std::string> NotesOfRecovery(const std::string& at, const std::vecto
     worst = &target;
   }
   if (worst == nullptr) return {};
-  Judged judged;
-  judged.name = absl::StrCat(at.empty() ? "output" : at, " at ", TargetText(worst->target));
-  judged.sizes = SizesOf(*worst);
+  const Judged judged = {absl::StrCat(at.empty() ? "output" : at, " at ", TargetText(worst->target)), SizesOf(*worst)};
   Gap gap;
   gap.size = most;
   const bool far = judged.sizes.value < judged.sizes.move;

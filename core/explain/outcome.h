@@ -40,21 +40,36 @@ struct Outcome {
 // Internal with a position if Policy::on_failure is kError.
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep);
 
-// Judge targets, which are found backward, in two steps: recovery of the rows of `cotangent` [rows, *S] in the only
-// probe; then the sizes of their parts. If there are more targets than rows, each row is the sum of equally many
-// targets. `scales`: of the explained value. `elements`: what each element gave, as of Attribution::inputs; they may
-// cancel where their components do not.
-Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const std::vector<Target>& targets,
-                      const OutputScales& scales, const at::Tensor& cotangent, AdjointResult& result);
-void JudgeTargets(const Linearization& linearization, const std::string& name,
-                  const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements,
-                  const at::Tensor& cotangent, const AdjointResult& result, Outcome& outcome);
-// Judges the recovery of each example, between both steps, if examples do not influence each other and a row is the sum
-// of several: such a row tells nothing about a single one. The leftover of an example is what it misses: all of it is
-// rounding if operators left nothing over, and else rounding is guessed from the terms.
-void JudgeExamples(const Linearization& linearization, const std::string& name,
-                   const std::vector<Contributions>& targets, const OutputScales& scales, const at::Tensor& cotangent,
-                   const AdjointResult& result, Outcome& outcome);
+// Judges targets, which are found backward, in the order of its methods.
+class AttributionJudge {
+ public:
+  // `scales`: of the explained value. `result`: of the rows of `cotangent`, [rows, *S], in the only probe. All of them
+  // must outlive the judge.
+  AttributionJudge(const Linearization& linearization, const std::string& name, const OutputScales& scales,
+                   const at::Tensor& cotangent, AdjointResult* result);
+
+  // Judges the recovery of the rows. If there are more targets than rows, each row is the sum of equally many targets.
+  // If failures are absorbed, the leftover of the result is changed.
+  void JudgeRows(const std::vector<Target>& targets);
+  // Judges the recovery of each example, if examples do not influence each other and a row is the sum of several: such
+  // a row tells nothing about a single one. The leftover of an example is what it misses: all of it is rounding if
+  // operators left nothing over, and else rounding is guessed from the terms.
+  void JudgeExamples(const std::vector<Contributions>& targets);
+  // Notes the sizes of the parts. `elements`: what each element gave, as of Attribution::inputs; they may cancel where
+  // their components do not.
+  void WeighParts(const std::vector<Contributions>& targets, const std::vector<at::Tensor>& elements);
+
+  Outcome outcome;
+
+ private:
+  const Linearization& linearization_;
+  const Probe& probe_;
+  const std::string& name_;
+  const OutputScales& scales_;
+  const at::Tensor& cotangent_;
+  AdjointResult& result_;
+  const bool single_;
+};
 
 // Notes on the sum of a target's parts, as they stand in an explanation, by the limits of outputs: one, of the target
 // that is off most; none where the report of the run has one of the output, which is judged by the same numbers, or the

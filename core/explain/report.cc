@@ -37,8 +37,7 @@ void FillCounts(const Linearization& linearization, const SweepResult& sweep, Re
 void FillChecks(const TracedRun& trace, const SweepResult& sweep, Report& report) {
   for (const OperatorCheck& check : sweep.checks) {
     report.checks.push_back(Locate(trace, check));
-    const bool worse = check.bracket_bound >= 0 && !(check.bracket <= report.worst_bracket);
-    if (worse && !std::isnan(report.worst_bracket)) report.worst_bracket = check.bracket;
+    if (check.bracket_bound >= 0) NoteWorst(check.bracket, report.worst_bracket);
   }
   for (const OperatorCheck& failure : sweep.failures) {
     report.failures.push_back(Locate(trace, failure));
@@ -59,7 +58,7 @@ OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
 void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report) {
   FillCounts(linearization, sweep, report);
   FillChecks(*linearization.trace, sweep, report);
-  JudgeReference(linearization, report);
+  FillReference(linearization, report);
   const std::vector<std::string> notes = NotesOf(linearization, sweep, auto_preset);
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());
 }

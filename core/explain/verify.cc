@@ -13,7 +13,7 @@
 
 namespace addend {
 
-void JudgeReference(const Linearization& linearization, Report& report) {
+void FillReference(const Linearization& linearization, Report& report) {
   const TracedRun& trace = *linearization.trace;
   const auto set = [&](const char* answer, const std::string& reason) {
     report.reference_is_model_on_baseline = answer;

@@ -20,7 +20,7 @@ namespace addend {
 
 // Says in the report whether the reference is what the model computes on the baseline, from what the recorded run
 // shows.
-void JudgeReference(const Linearization& linearization, Report& report);
+void FillReference(const Linearization& linearization, Report& report);
 
 // Adds what the model says of itself (Model::Notes) to a report that is filled otherwise. Where that is that gradients
 // read what only the recorded run had, nobody knows whether the reference is the model on the baseline, unless it was

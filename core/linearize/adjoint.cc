@@ -9,20 +9,16 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/host_read.h"
 #include "core/linearize/backward_observers.h"
 #include "core/linearize/cotangents.h"
+#include "core/linearize/judge.h"
 #include "core/linearize/label_sums.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/rounding.h"
-#include "core/linearize/settle.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/target_products.h"
 #include "core/program/view.h"
@@ -31,9 +27,6 @@
 
 namespace addend {
 namespace {
-
-// NaN is larger than anything.
-double Larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
 
 int64_t TargetsOf(const std::vector<at::Tensor>& seeds) {
   for (const at::Tensor& seed : seeds) {
@@ -97,8 +90,8 @@ class Adjoint {
     return std::move(result_);
   }
 
-  // Brackets that are larger than their rules claim.
-  const std::vector<OperatorCheck>& suspects() const { return suspects_; }
+  // The brackets that have a bound; their numbers are on the CPU.
+  const std::vector<BoundedBracket>& bounded() const { return bounded_; }
 
  private:
   static constexpr char kCannot[] = "be transposed";
@@ -119,7 +112,7 @@ class Adjoint {
     at::Tensor parts = MagnitudeOfEach(result_.components);
     std::vector<at::Tensor*> all = {&parts,         &terms_at_starts_,  &result_.given,
                                     &result_.value, &result_.reference, &result_.leftover};
-    for (Bounded& one : bounded_) {
+    for (BoundedBracket& one : bounded_) {
       all.push_back(&one.left);
       all.push_back(&one.terms);
     }
@@ -129,7 +122,6 @@ class Adjoint {
     for (size_t k = 0; k < all.size(); ++k) *all[k] = read[k];
     result_.mass = parts + result_.leftover.abs() + result_.reference.abs();
     result_.terms = parts.maximum(terms_at_starts_);
-    for (const Bounded& one : bounded_) JudgeBound(one);
   }
 
   static void AddTo(at::Tensor& sum, const at::Tensor& part) {
@@ -239,7 +231,7 @@ class Adjoint {
   at::Tensor Leftover(const Node& node, const Rows& behind, const Rows& back) {
     if (node.bracket_bound >= 0 || !node.map) {
       const at::Tensor left = products_.OfOutputs(node, behind) - products_.OfInputs(node, back);
-      if (node.bracket_bound >= 0 && policy_.check != Check::kOff) CheckBound(node, behind, left);
+      if (node.bracket_bound >= 0 && policy_.check != Check::kOff) KeepBracket(node, behind, left);
       return left;
     }
     const Call& call = products_.CallOf(node);
@@ -258,17 +250,8 @@ class Adjoint {
     return left;
   }
 
-  // A node with a bound on its bracket: what it left over, and what its terms came to.
-  struct Bounded {
-    int64_t call;
-    Kind kind;
-    double bound;
-    at::Tensor left;   // [targets]
-    at::Tensor terms;  // [targets]
-  };
-
   // Keeps what a bound on the bracket is judged by, at the end: nobody waits for numbers on the way.
-  void CheckBound(const Node& node, const Rows& behind, const at::Tensor& left) {
+  void KeepBracket(const Node& node, const Rows& behind, const at::Tensor& left) {
     const Call& call = products_.CallOf(node);
     at::Tensor terms;
     for (size_t k = 0; k < behind.size(); ++k) {
@@ -276,26 +259,6 @@ class Adjoint {
       AddTo(terms, products_.LargestTerms(behind[k], call.outputs[k], node.inner_terms));
     }
     bounded_.push_back({node.call, node.kind, node.bracket_bound, left, terms.defined() ? terms : products_.Zeros()});
-  }
-
-  void JudgeBound(const Bounded& one) {
-    const double* left = one.left.data_ptr<double>();
-    const double* terms = one.terms.data_ptr<double>();
-    double worst = 0;
-    bool holds = true;
-    for (int64_t t = 0; t < one.left.numel(); ++t) {
-      const double found = std::abs(left[t]);
-      holds = holds && found <= terms[t] * one.bound;
-      worst = Larger(found / std::max(terms[t], std::numeric_limits<double>::min()), worst);
-    }
-    if (holds) return;
-    OperatorCheck check;
-    check.call = one.call;
-    check.kind = one.kind;
-    check.bracket = worst;
-    check.bracket_bound = one.bound;
-    check.bracket_holds = false;
-    suspects_.push_back(check);
   }
 
   // ---- where rows begin
@@ -351,99 +314,9 @@ class Adjoint {
   std::vector<bool> seeded_;      // by probe
   std::vector<at::Tensor> sums_;  // by node that pays by share: [*S]
   at::Tensor terms_at_starts_;    // [targets]: what the elements that rows begin with come to
-  std::vector<Bounded> bounded_;
-  std::vector<OperatorCheck> suspects_;
+  std::vector<BoundedBracket> bounded_;
   AdjointResult result_;
 };
-
-// The largest |recovery - value| that rounding explains, over what the terms come to: the worst of all probes that a
-// target asks for.
-double RelativeTolerance(const Linearization& linearization, const std::vector<at::Tensor>& cotangents,
-                         const Rounding& rounding) {
-  int64_t depth = 1;
-  bool single = false;
-  for (size_t p = 0; p < cotangents.size(); ++p) {
-    if (!cotangents[p].defined()) continue;
-    const Operand& operand = linearization.probes[p].operand;
-    depth = std::max(depth, rounding.Depth(operand));
-    single = single || rounding.IsSingle(operand) || RealDtype(cotangents[p].scalar_type()) != at::kDouble;
-  }
-  return linearization.policy.tolerance.value_or(RecoveryTolerance(single, linearization.trace->numc, depth));
-}
-
-void NoteFailure(const Linearization& linearization, const OperatorCheck& check, AdjointResult& result) {
-  const std::vector<Call>& calls = linearization.trace->program.calls;
-  const bool known = check.call >= 0;
-  const std::string name = known ? FullName(calls[check.call].op.schema()) : "the model";
-  const std::string what =
-      check.bracket_holds
-          ? absl::StrCat("the parts of a target differ from its value by ", check.recovery_error, " of it, tolerance ",
-                         check.tolerance, "; the transpose of ", name, " fits its map worst")
-          : BracketTooLarge(name, check);
-  NoteFailure(linearization.policy.on_failure, check, what, known ? calls[check.call].position : Position(),
-              result.failures);
-}
-
-// Judges recovery at every target. Where it fails, a second sweep measures the terms of every node, which tells what
-// rounding may come to and names the operator.
-void JudgeTargets(const Linearization& linearization, const std::vector<at::Tensor>& cotangents, double relative,
-                  AdjointResult& result) {
-  const std::vector<double> components = Doubles(result.given);
-  const std::vector<double> leftover = Doubles(result.leftover);
-  const std::vector<double> reference = Doubles(result.reference);
-  const std::vector<double> value = Doubles(result.value);
-  const std::vector<double> mass = Doubles(result.mass);
-  const std::vector<double> terms = Doubles(result.terms);
-  const size_t count = value.size();
-  std::vector<double> missing(count, 0);
-  std::vector<double> allowed(count);
-  for (size_t t = 0; t < count; ++t) {
-    // Like the forward sweep, nothing is said about values that are not finite.
-    const bool counted = std::isfinite(value[t]);
-    const double scale = std::abs(value[t]);
-    if (counted) missing[t] = value[t] - (components[t] + leftover[t] + reference[t]);
-    const double own = Larger(mass[t], terms[t] + std::abs(reference[t]));
-    allowed[t] = (counted ? Larger(own, scale) : scale) * relative;
-  }
-  const auto holds = [&](size_t t) { return !std::isfinite(value[t]) || std::abs(missing[t]) <= allowed[t]; };
-  const auto all_hold = [&] {
-    for (size_t t = 0; t < count; ++t) {
-      if (!holds(t)) return false;
-    }
-    return true;
-  };
-  std::optional<OperatorCheck> failure;
-  if (!all_hold()) {
-    // Targets may be much smaller than the terms that cancelled on the way to them: allow for the rounding of those.
-    const AdjointOptions no_options;
-    TermsObserver observer;
-    Adjoint(linearization, cotangents, no_options, {&observer}).Run();
-    if (observer.largest_terms().defined()) {
-      const std::vector<double> largest = Doubles(observer.largest_terms());
-      for (size_t t = 0; t < count; ++t) allowed[t] = Larger(allowed[t], largest[t] * relative);
-    }
-    if (!all_hold()) failure = observer.worst().value_or(OperatorCheck());
-  }
-  for (size_t t = 0; t < count; ++t) {
-    const double over = std::abs(value[t]) > 0 ? std::abs(value[t]) : 1;
-    const double error = std::abs(missing[t]) / over;
-    if (t > 0 && (std::isnan(result.recovery_error) || error <= result.recovery_error)) continue;
-    result.recovery_error = error;
-    result.tolerance = allowed[t] / over;
-  }
-  if (!failure) return;
-  failure->recovery_error = result.recovery_error;
-  failure->tolerance = result.tolerance;
-  if (linearization.policy.on_failure == OnFailure::kAbsorb) {
-    std::vector<double> absorbed = leftover;
-    for (size_t t = 0; t < count; ++t) {
-      if (!holds(t)) absorbed[t] += missing[t];
-    }
-    result.leftover = OfDoubles(absorbed, result.leftover.options());
-    failure->absorbed = true;
-  }
-  NoteFailure(linearization, *failure, result);
-}
 
 }  // namespace
 
@@ -467,12 +340,11 @@ AdjointResult SweepBackward(const Linearization& linearization, const std::vecto
     result.single.push_back(rounding.IsSingle(probe.operand));
   }
   if (options.components_only || linearization.policy.check == Check::kOff) return result;
-  for (OperatorCheck suspect : sweep.suspects()) {
-    // A bracket that is kept is in the leftover already.
-    suspect.absorbed = linearization.policy.on_failure == OnFailure::kAbsorb;
-    NoteFailure(linearization, suspect, result);
-  }
-  JudgeTargets(linearization, cotangents, RelativeTolerance(linearization, cotangents, rounding), result);
+  const auto sweep_again = [&](BackwardObserver* observer) {
+    const AdjointOptions no_options;
+    Adjoint(linearization, cotangents, no_options, {observer}).Run();
+  };
+  JudgeTargets(linearization, rounding, cotangents, sweep.bounded(), sweep_again, result);
   return result;
 }
 

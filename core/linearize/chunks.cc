@@ -6,13 +6,12 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/base/host_read.h"
+#include "core/linearize/judge.h"
 #include "core/linearize/part.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/sum_check.h"
@@ -50,32 +49,6 @@ int64_t ProbeBytes(const Linearization& linearization) {
   int64_t bytes = 0;
   for (const Probe& probe : linearization.probes) bytes += BytesOf(probe.operand);
   return bytes;
-}
-
-// Compares, at each probe, the components of the later chunks with the row that stood for all of them.
-void Judge(const Linearization& linearization, const SumCheck& sum_check, SweepResult& result) {
-  const Policy& policy = linearization.policy;
-  if (policy.check == Check::kOff) return;
-  for (size_t p = 0; p < result.probes.size(); ++p) {
-    ProbeRows& rows = result.probes[p];
-    const SumCheck::Gap gap = sum_check.GapOf(p, rows);
-    if (gap.closed()) continue;
-    const int64_t call = std::max<int64_t>(linearization.probes[p].after_call, 0);
-    const double scale = std::max(ReadNumber(rows.value.abs().max()), std::numeric_limits<double>::min());
-    OperatorCheck check;
-    check.call = call;
-    check.recovery_error = gap.error / scale;
-    check.tolerance = gap.allowed / scale;
-    check.recovered = false;
-    if (policy.on_failure == OnFailure::kAbsorb) {
-      rows.leftover = rows.leftover + gap.missing;
-      check.absorbed = true;
-    }
-    NoteFailure(policy.on_failure, check,
-                absl::StrCat("the chunks' components differ from the sweep of their sum by ", check.recovery_error,
-                             " of the value, tolerance ", check.tolerance),
-                linearization.trace->program.calls[call].position, result.failures);
-  }
 }
 
 // All components of one probe, as the chunks give them.
@@ -180,7 +153,7 @@ SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions
     }
   }
   for (size_t p = 0; p < collected.size(); ++p) result.probes[p].components = collected[p].Take();
-  Judge(linearization, sum_check, result);
+  JudgeChunks(linearization, sum_check, result);
   return result;
 }
 

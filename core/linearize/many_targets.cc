@@ -4,7 +4,6 @@
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -61,7 +60,7 @@ AdjointResult Join(std::vector<AdjointResult> results) {
   }
   for (size_t k = 1; k < results.size(); ++k) {
     AdjointResult& more = results[k];
-    if (!std::isnan(all.recovery_error) && !(more.recovery_error <= all.recovery_error)) {
+    if (IsWorse(more.recovery_error, all.recovery_error)) {
       all.recovery_error = more.recovery_error;
       all.tolerance = more.tolerance;
     }

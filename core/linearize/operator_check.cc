@@ -14,19 +14,10 @@ void ThrowIfError(OnFailure on_failure, const std::string& what, const Position&
               remedies.empty() ? absl::StrCat("policy ", choices) : absl::StrCat(remedies, "; ", choices));
 }
 
-void NoteFailure(OnFailure on_failure, const OperatorCheck& check, const std::string& what, const Position& position,
-                 std::vector<OperatorCheck>& failures) {
-  ThrowIfError(on_failure, what, position);
-  failures.push_back(check);
-}
-
-std::string BracketTooLarge(const std::string& operator_name, const OperatorCheck& check) {
-  return absl::StrCat("the coefficients of ", operator_name, " leave a bracket of ", check.bracket,
-                      " of its value, bound ", check.bracket_bound);
-}
+bool IsWorse(double error, double worst) { return !std::isnan(worst) && !(error <= worst); }
 
 void NoteWorst(double error, double& worst) {
-  if (!std::isnan(worst) && !(error <= worst)) worst = error;
+  if (IsWorse(error, worst)) worst = error;
 }
 
 }  // namespace addend

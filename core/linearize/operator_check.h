@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/policy.h"
@@ -35,15 +34,9 @@ struct OperatorCheck {
 void ThrowIfError(OnFailure on_failure, const std::string& what, const Position& position,
                   const std::string& remedies = "");
 
-// Appends a failed check to `failures`, or throws as above.
-void NoteFailure(OnFailure on_failure, const OperatorCheck& check, const std::string& what, const Position& position,
-                 std::vector<OperatorCheck>& failures);
-
-// Describes a bracket that is too large: "the coefficients of aten::mul leave a bracket of 0.1 of its value, bound
-// 1e-06".
-std::string BracketTooLarge(const std::string& operator_name, const OperatorCheck& check);
-
-// Replaces `worst` by `error` where that is larger. NaN is larger than any number and stays.
+// Whether an error is larger than the worst so far. NaN is larger than any number.
+bool IsWorse(double error, double worst);
+// Replaces `worst` by `error` where that is larger.
 void NoteWorst(double error, double& worst);
 
 }  // namespace addend

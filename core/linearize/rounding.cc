@@ -12,6 +12,10 @@ bool HasSinglePrecision(const Operand& operand) { return RealDtype(operand.dtype
 
 }  // namespace
 
+double ToleranceFor(const Policy& policy, bool single, int64_t components, int64_t depth) {
+  return policy.tolerance.value_or(RecoveryTolerance(single, components, depth));
+}
+
 Rounding::Rounding(const Linearization& linearization)
     : linearization_(linearization),
       depth_(linearization.trace->program.storages.size(), 0),
@@ -49,7 +53,7 @@ bool Rounding::IsSingle(const Operand& operand) const {
 }
 
 double Rounding::Tolerance(const Operand& operand, int64_t components) const {
-  return linearization_.policy.tolerance.value_or(RecoveryTolerance(IsSingle(operand), components, Depth(operand)));
+  return ToleranceFor(linearization_.policy, IsSingle(operand), components, Depth(operand));
 }
 
 }  // namespace addend

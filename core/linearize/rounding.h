@@ -9,6 +9,10 @@
 
 namespace addend {
 
+// The largest |recovery - value| that rounding explains, over the largest value: Policy::tolerance if it is set, else
+// RecoveryTolerance.
+double ToleranceFor(const Policy& policy, bool single, int64_t components, int64_t depth);
+
 // Follows the nodes of a linearization in their order. The linearization must outlive it.
 class Rounding {
  public:
@@ -23,8 +27,7 @@ class Rounding {
   int64_t Depth(const Operand& operand) const;
   // Whether the rows were once in single precision, which a later cast to double does not mend.
   bool IsSingle(const Operand& operand) const;
-  // The largest |recovery - value| that rounding explains, over the largest value: Policy::tolerance if it is set, else
-  // RecoveryTolerance for `components` components.
+  // ToleranceFor() the operand and `components` components.
   double Tolerance(const Operand& operand, int64_t components) const;
 
  private:

@@ -195,7 +195,7 @@ void Add(AdjointResult piece, AdjointResult& sum) {
       sum.nodes[it->second].leftover += node.leftover;
     }
   }
-  if (!std::isnan(sum.recovery_error) && !(piece.recovery_error <= sum.recovery_error)) {
+  if (IsWorse(piece.recovery_error, sum.recovery_error)) {
     sum.recovery_error = piece.recovery_error;
     sum.tolerance = piece.tolerance;
   }

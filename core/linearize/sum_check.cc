@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/base/host_read.h"
+#include "core/linearize/rounding.h"
 #include "core/linearize/settle.h"
 #include "core/run/row_sums.h"
 
@@ -35,8 +36,7 @@ SumCheck::Gap SumCheck::GapOf(size_t probe, const ProbeRows& rows) const {
   if (!rows.decomposed || rows.value.numel() == 0) return gap;
   const at::Tensor infinite = at::isfinite(rows.value).logical_not();
   const Policy& policy = linearization_.policy;
-  const double relative =
-      policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
+  const double relative = ToleranceFor(policy, rows.single, linearization_.trace->numc, rows.depth);
   const auto largest = [&](const at::Tensor& t) { return ReadNumber(t.masked_fill(infinite, 0).max()); };
   gap.missing = (rest_[probe] - sums_[probe]).masked_fill(infinite, 0);
   // Errors of the first sweep show the rounding inside of operators.

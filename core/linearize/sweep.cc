@@ -9,8 +9,8 @@
 
 #include "core/base/clock.h"
 #include "core/linearize/forward_step.h"
+#include "core/linearize/judge.h"
 #include "core/linearize/part.h"
-#include "core/linearize/recovery_check.h"
 #include "core/linearize/rounding.h"
 #include "core/linearize/row_table.h"
 #include "core/linearize/settle.h"
@@ -50,7 +50,7 @@ class Sweep {
         rows_(trace_, layout_.count()),
         step_(linearization, layout_, kind.sums_of_all, kind.sums_before, &rows_),
         rounding_(linearization),
-        check_(linearization, rows_, rounding_, kind.components) {}
+        judge_(linearization, rows_, rounding_, kind.components) {}
 
   SweepResult Run() {
     result_.probes.resize(linearization_.probes.size());
@@ -73,10 +73,10 @@ class Sweep {
       if (progress_) progress_(static_cast<int64_t>(n) + 1, static_cast<int64_t>(linearization_.nodes.size()));
     }
     for (; call < static_cast<int64_t>(trace_.program.calls.size()); ++call) TakeProbes(call);
-    if (kind_.judges_late) JudgeLate();
-    result_.checks = std::move(check_.checks);
-    result_.failures = std::move(check_.failures);
-    result_.worst_recovery_error = check_.worst_recovery_error;
+    if (kind_.judges_late) ReadLateChecks();
+    result_.checks = std::move(judge_.checks);
+    result_.failures = std::move(judge_.failures);
+    result_.worst_recovery_error = judge_.worst_recovery_error;
     return std::move(result_);
   }
 
@@ -120,12 +120,12 @@ class Sweep {
         }
         UnreadSettled unread = SettleUnread(rows, value, reference, options, sum);
         if (!options.judge) continue;
-        late_.push_back({n, k, whole, check_.ToleranceOf(node, k)});
+        late_.push_back({n, k, whole, judge_.ToleranceOf(node, k)});
         unread_.push_back(std::move(unread));
         continue;
       }
       const Settled settled = Settle(rows, value, reference, options, sum);
-      if (!options.judge || check_.JudgeOutput(node, k, settled, rows, reference, whole, check)) continue;
+      if (!options.judge || judge_.JudgeOutput(node, k, settled, rows, reference, whole, check)) continue;
       if (policy.on_failure != OnFailure::kAbsorb) continue;
       rows_.Own(output);
       rows = rows_.View(output);
@@ -137,12 +137,12 @@ class Sweep {
     if (kind_.judges_late) {
       late_checks_.push_back(check);
     } else {
-      check_.Finish(check);
+      judge_.Finish(check);
     }
   }
 
   // Reads the numbers of all checks, in the order of the operators.
-  void JudgeLate() {
+  void ReadLateChecks() {
     if (late_checks_.empty()) return;
     const std::vector<Settled> all = ReadSettled(unread_);
     auto settled = all.begin();
@@ -150,12 +150,12 @@ class Sweep {
     for (OperatorCheck& check : late_checks_) {
       for (; late != late_.end() && linearization_.nodes[late->node].call <= check.call; ++late) {
         const Node& node = linearization_.nodes[late->node];
-        if (!check_.JudgeByNumbers(node, late->output, *settled++, late->tolerance, late->whole, check)) {
+        if (!judge_.JudgeByNumbers(node, late->output, *settled++, late->tolerance, late->whole, check)) {
           undecided_ = true;
           return;
         }
       }
-      check_.Finish(check);
+      judge_.Finish(check);
     }
   }
 
@@ -187,20 +187,16 @@ class Sweep {
     taken.components = rows.narrow(0, 0, layout_.components).clone();
     if (!layout_.all) return;
     taken.leftover = rows.select(0, layout_.leftover()).clone();
-    if (linearization_.policy.check == Check::kOutputs && probe.after_call >= 0) JudgeProbe(probe, rows, taken);
+    if (linearization_.policy.check == Check::kOutputs && probe.after_call >= 0) SettleProbe(probe, rows, taken);
   }
 
-  void JudgeProbe(const Probe& probe, at::Tensor rows, const ProbeRows& taken) {
+  void SettleProbe(const Probe& probe, at::Tensor rows, const ProbeRows& taken) {
     SettleOptions options;
     options.find_bracket = false;
     const at::Tensor value = InDtype(taken.value, rows.scalar_type());
     const at::Tensor reference = InDtype(taken.reference, rows.scalar_type());
     const Settled settled = Settle(rows, value, reference, options, nullptr);
-    OperatorCheck check;
-    check.call = probe.after_call;
-    check.recovered = check_.JudgeRecovery(probe.operand, rows, reference, settled, check);
-    NoteWorst(check.recovery_error, check_.worst_recovery_error);
-    suspect_ = suspect_ || !check.ok();
+    if (!judge_.JudgeProbe(probe, settled, rows, reference)) suspect_ = true;
   }
 
   const Linearization& linearization_;
@@ -211,7 +207,7 @@ class Sweep {
   RowTable rows_;
   ForwardStep step_;
   Rounding rounding_;
-  RecoveryCheck check_;
+  ForwardJudge judge_;
   bool suspect_ = false;
   bool undecided_ = false;
   std::vector<LateCheck> late_;
