@@ -322,7 +322,7 @@ ADDEND_API addend_status* addend_trace_end_program(addend_trace* trace, addend_p
 
 ADDEND_API addend_status* addend_trace_again(addend_trace* trace) noexcept {
   const TraceBody* peeked = Peek(trace);
-  return Guard(peeked != nullptr && peeked->context.detail, [&] { DecomposedBy(Get(trace, "trace")).RunAgain(); });
+  return Guard(peeked != nullptr && peeked->context.detail, [&] { DecomposedBy(Get(trace, "trace")).SecondRun(); });
 }
 
 ADDEND_API addend_status* addend_trace_add_note(addend_trace* trace, const char* note) noexcept {

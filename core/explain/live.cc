@@ -388,7 +388,7 @@ void LiveTrace::SetFrames(std::function<std::vector<SourceFrame>()> frames) {
 
 void LiveTrace::AddNote(const std::string& note) { recording_->AddNote(note); }
 
-void LiveTrace::RunAgain() {
+void LiveTrace::SecondRun() {
   scope_->Close();
   recording_ = recording_->Second();
   scope_ = std::make_unique<LiveScope>(recording_);

@@ -55,7 +55,7 @@ class LiveTrace : public LiveRun {
   // outputs are named. The model now runs once more with the same numbers; that run is decomposed or attributed, and
   // its outputs are to be named again. Throws what finding the places throws; FailedPrecondition if no split is inside,
   // on a second call, and on another thread.
-  void RunAgain();
+  void SecondRun();
   // Returns what the model would be given as the baseline of an input, so that its owner can run it there. Stops the
   // recording: that run is not recorded. Throws InvalidArgument if there is no such input, and if a split starts inside
   // the model.

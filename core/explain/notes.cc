@@ -80,8 +80,6 @@ std::vector<Position> ReadersOfInfinity(const Linearization& linearization, cons
   });
 }
 
-bool IsHalf(at::ScalarType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16; }
-
 bool HoldsHalfTypes(const TracedRun& trace) {
   return std::any_of(trace.program.storages.begin(), trace.program.storages.end(),
                      [](const StorageInfo& storage) { return IsHalf(storage.dtype); });

@@ -20,6 +20,7 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/segments.h"
 #include "core/model/run_model.h"
+#include "core/program/memory.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/rules/rows.h"
@@ -40,11 +41,6 @@ bool ReferenceVaries(const Input& input, const PreparedInput& prepared) {
   if (IsPlain(prepared)) return false;
   if (NeedsValue(input.baseline.word)) return true;
   return prepared.labels.defined() && prepared.labels.numel() > 0 && prepared.labels.min().item<int64_t>() < 0;
-}
-
-// How often operators have written a tensor.
-int64_t VersionOf(const at::Tensor& tensor) {
-  return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
 }
 
 // A plan has one baseline, whatever becomes of a file that it was read from.
@@ -89,7 +85,7 @@ class AttributionPlan::Sized {
                                                options.progress);
     // Pieces of the line have references of their own.
     if (policy_.segments <= 1) prepared_->KeepNodes(Linearize(run_->first(), *prepared_), run_->SteadyCalls());
-    for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
+    for (const auto& [name, tensor] : held_) versions_.push_back(WritesTo(tensor));
   }
 
   // Compares repetitions with what the plain model gives. `model`: null where its owner runs it; then only what the
@@ -160,7 +156,7 @@ class AttributionPlan::Sized {
  private:
   void RequireUnwritten() const {
     for (size_t k = 0; k < held_.size(); ++k) {
-      if (VersionOf(held_[k].second) == versions_[k]) continue;
+      if (WritesTo(held_[k].second) == versions_[k]) continue;
       throw FailedPrecondition(
           absl::StrCat(held_[k].first, " was written since the plan was made; make another plan of the model"));
     }

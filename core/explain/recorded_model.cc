@@ -14,6 +14,7 @@
 #include "core/explain/probe.h"
 #include "core/explain/same_run.h"
 #include "core/model/run_model.h"
+#include "core/program/memory.h"
 #include "core/program/output_names.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
@@ -21,11 +22,6 @@
 
 namespace addend {
 namespace {
-
-// How often operators have written a tensor, as far as LibTorch counts it.
-int64_t VersionOf(const at::Tensor& tensor) {
-  return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
-}
 
 // Runs that follow a model's run and begin as it began. Remembers, before the model runs, what they need for that: the
 // state of random numbers, and what the model holds.
@@ -39,7 +35,7 @@ class LaterRuns {
         before_(model.KeepState()),
         random_(ValuesOf(inputs)),
         held_(model.NamedTensors()) {
-    for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
+    for (const auto& [name, tensor] : held_) versions_.push_back(WritesTo(tensor));
   }
 
   // Whoever draws next draws what they would have drawn.
@@ -51,7 +47,7 @@ class LaterRuns {
   void SetOutputs(const std::vector<RecordedOutput>& outputs) {
     for (const RecordedOutput& output : outputs) outputs_.emplace_back(output.name, output.value.detach().clone());
     for (size_t k = 0; k < held_.size(); ++k) {
-      if (VersionOf(held_[k].second) != versions_[k]) written_.push_back(held_[k].second);
+      if (WritesTo(held_[k].second) != versions_[k]) written_.push_back(held_[k].second);
     }
   }
 

@@ -338,12 +338,13 @@ class PlanMaker {
 
   // Some operators write running statistics although their schemas do not say so.
   static void NoteStatistics(const c10::FunctionSchema& schema, Step* step) {
+    std::vector<IValue> values;
+    for (const Source& source : step->arguments) {
+      // A flag that only the run knows may be on.
+      values.push_back(source.kind == Source::Kind::kConstant ? source.constant : IValue(true));
+    }
     const OperatorTraits traits(schema);
-    if (traits.statistics.empty()) return;
-    const Source& flag = step->arguments.at(static_cast<size_t>(traits.statistics_flag));
-    const bool off = flag.kind == Source::Kind::kConstant && flag.constant.isBool() && !flag.constant.toBool();
-    if (off) return;
-    for (const int16_t k : traits.statistics) step->written.push_back(static_cast<size_t>(k));
+    for (const int16_t k : traits.StatisticsWritten(values)) step->written.push_back(static_cast<size_t>(k));
   }
 
   void NoteTraining(const c10::FunctionSchema& schema, const std::string& argument, const Source& source, Step* step) {

@@ -30,16 +30,16 @@ class RunInDouble {
   RunInDouble(const TracedRun& trace, const Probe& probe) : trace_(trace) {
     for (const Call& call : trace.program.calls) {
       if (call.index > probe.after_call) break;
-      for (const Operand& operand : call.AsMade().operands) last_reader_[VersionOf(operand)] = call.index;
+      for (const Operand& operand : call.AsMade().operands) last_reader_[VersionIdOf(operand)] = call.index;
     }
-    last_reader_[VersionOf(probe.operand)] = std::numeric_limits<int64_t>::max();
+    last_reader_[VersionIdOf(probe.operand)] = std::numeric_limits<int64_t>::max();
   }
 
   void Make(const Call& recorded) {
     MakeOne(recorded);
     const auto forget = [&](const Operand& operand) {
-      const auto last = last_reader_.find(VersionOf(operand));
-      if (last == last_reader_.end() || last->second <= recorded.index) flat_.erase(VersionOf(operand));
+      const auto last = last_reader_.find(VersionIdOf(operand));
+      if (last == last_reader_.end() || last->second <= recorded.index) flat_.erase(VersionIdOf(operand));
     };
     for (const Operand& operand : recorded.AsMade().operands) forget(operand);
     for (const Operand& output : recorded.AsMade().outputs) forget(output);
@@ -48,16 +48,13 @@ class RunInDouble {
   at::Tensor Read(const Operand& operand) const {
     if (operand.storage < 0) return {};
     if (at::isComplexType(operand.dtype) || operand.negated || trace_.Misses(operand)) throw Unavailable();
-    const auto found = flat_.find(VersionOf(operand));
+    const auto found = flat_.find(VersionIdOf(operand));
     if (found != flat_.end()) return Resolved(ViewOf(found->second, operand.geometry));
     const at::Tensor value = Resolved(trace_.Value(operand));
     return Continuous(operand.dtype) ? value.to(at::kDouble) : value;
   }
 
  private:
-  using Version = std::pair<int, int>;  // of a storage
-  static Version VersionOf(const Operand& operand) { return {operand.storage, operand.version}; }
-
   void MakeOne(const Call& recorded) {
     const Call& call = recorded.AsMade();
     if (call.is_view || !call.Traced()) return;
@@ -84,7 +81,7 @@ class RunInDouble {
       }
       at::Tensor flat = Before(call, output);
       ViewOf(flat, output.geometry).copy_(results[k]);
-      flat_[VersionOf(output)] = std::move(flat);
+      flat_[VersionIdOf(output)] = std::move(flat);
     }
   }
 
@@ -95,7 +92,7 @@ class RunInDouble {
     if (CoversWhole(output, storage)) return at::empty({storage.numel}, options);
     for (const Operand& operand : call.operands) {
       if (operand.storage != output.storage || !operand.written) continue;
-      const auto found = flat_.find(VersionOf(operand));
+      const auto found = flat_.find(VersionIdOf(operand));
       if (found != flat_.end()) return found->second.clone();
       return trace_.At(operand).value.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
     }
@@ -103,8 +100,8 @@ class RunInDouble {
   }
 
   const TracedRun& trace_;
-  absl::flat_hash_map<Version, at::Tensor> flat_;      // [numel]; until their last reader
-  absl::flat_hash_map<Version, int64_t> last_reader_;  // the number of the call; a probe reads last
+  absl::flat_hash_map<VersionId, at::Tensor> flat_;      // [numel]; until their last reader
+  absl::flat_hash_map<VersionId, int64_t> last_reader_;  // the number of the call; a probe reads last
 };
 
 }  // namespace

@@ -107,11 +107,6 @@ void WidenRows(const Call& call, Node& node) {
   };
 }
 
-bool IsHalf(at::ScalarType dtype) {
-  const at::ScalarType real = c10::toRealValueType(dtype);
-  return real == at::kHalf || real == at::kBFloat16;
-}
-
 // Secants of half types would be made of rounding where the move is small: their ends are computed in float32.
 void SharpenHalfOutputs(const Call& call, RuleCall& described) {
   if (call.outputs.size() != 1 || !IsHalf(call.outputs[0].dtype)) return;

@@ -28,7 +28,7 @@ void References::Write(const Operand& target, const at::Tensor& before, const at
   kept.reference = before.defined() ? before.clone() : at::zeros({kept.value.numel()}, kept.value.options());
   ViewOf(kept.reference, target).copy_(now);
   kept.Forget();
-  changed_.emplace(target.storage, target.version);
+  changed_.insert(VersionIdOf(target));
 }
 
 at::Tensor References::BeforeWrite(const Call& call, const Operand& target) const {
@@ -64,7 +64,7 @@ void References::Evaluate(const Call& call, const Rule* rule) {
   if (call.is_view || !call.Traced()) return;
   bool affected = false;
   for (const Operand& operand : call.operands) {
-    affected = affected || (operand.decomposed && changed_.contains(std::make_pair(operand.storage, operand.version)));
+    affected = affected || (operand.decomposed && changed_.contains(VersionIdOf(operand)));
   }
   if (!affected) return;
   const c10::AutoGradMode grad(trace_->differentiable);

@@ -50,8 +50,8 @@ class References {
 
   std::shared_ptr<const TracedRun> recorded_;
   std::shared_ptr<const TracedRun> trace_;
-  std::shared_ptr<TracedRun> own_;                    // trace_, once something was changed
-  absl::flat_hash_set<std::pair<int, int>> changed_;  // storage and version
+  std::shared_ptr<TracedRun> own_;  // trace_, once something was changed
+  absl::flat_hash_set<VersionId> changed_;
 };
 
 }  // namespace addend

@@ -82,9 +82,9 @@ bool Stretches::MayDrop(const Operand& operand) const {
   return CarriesRows(operand) && trace_->At(operand).made_by >= 0;
 }
 
-Stretches::Plan Stretches::MakePlan(const Range& range, bool hold) const {
-  Plan plan;
-  plan.runs.assign(range.last - range.first, false);
+Stretches::Schedule Stretches::MakeSchedule(const Range& range, bool hold) const {
+  Schedule schedule;
+  schedule.runs.assign(range.last - range.first, false);
   absl::flat_hash_set<VersionId> needed;
   for (int64_t c = range.last; c-- > range.first;) {
     const Call& call = trace_->program.calls[c];
@@ -94,21 +94,21 @@ Stretches::Plan Stretches::MakePlan(const Range& range, bool hold) const {
     bool runs = false;
     for (const Operand& output : call.outputs) {
       if (!CarriesRows(output)) continue;
-      const VersionId version(output.storage, output.version);
+      const VersionId version = VersionIdOf(output);
       runs = runs || (trace_->Misses(output) && (reads.outputs || needed.contains(version)));
-      plan.last_reader.try_emplace(version, c);
+      schedule.last_reader.try_emplace(version, c);
     }
-    plan.runs[c - range.first] = runs;
+    schedule.runs[c - range.first] = runs;
     const auto need = [&](const Operand& operand) {
       if (!CarriesRows(operand)) return;
-      const VersionId version(operand.storage, operand.version);
+      const VersionId version = VersionIdOf(operand);
       needed.insert(version);
-      plan.last_reader.try_emplace(version, c);
+      schedule.last_reader.try_emplace(version, c);
     };
     if (runs) std::for_each(call.AsMade().operands.begin(), call.AsMade().operands.end(), need);
     if (reads.operands) std::for_each(call.operands.begin(), call.operands.end(), need);
   }
-  return plan;
+  return schedule;
 }
 
 Stretches::Made Stretches::Make(int64_t c) const {
@@ -143,11 +143,11 @@ Stretches::Made Stretches::MakeWithValues(int64_t c) {
 
 std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold) {
   std::vector<Made> all(range.last - range.first);
-  const Plan plan = MakePlan(range, hold);
+  const Schedule schedule = MakeSchedule(range, hold);
   absl::flat_hash_set<VersionId> held;  // asked for by the sweep
   for (int64_t c = range.first; c < range.last; ++c) {
     const Call& call = trace_->program.calls[c];
-    const bool runs = plan.runs[c - range.first];
+    const bool runs = schedule.runs[c - range.first];
     if (!live_[c] && !runs) continue;
     if (runs) Evaluate(*trace_, call);
     Made& made = all[c - range.first];
@@ -156,7 +156,7 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
     if (made.node && made.node->keeps_bracket) {
       for (const Operand& output : call.outputs) {
         // An output that nobody reads has no cotangents.
-        const VersionId version(output.storage, output.version);
+        const VersionId version = VersionIdOf(output);
         if (wanted_.contains(version)) held.insert(version);
       }
       for (const int input : made.node->inputs) {
@@ -164,9 +164,9 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
       }
     }
     const auto drop = [&](const Operand& operand) {
-      if (!MayDrop(operand) || held.contains(VersionId(operand.storage, operand.version))) return;
-      const auto last = plan.last_reader.find(VersionId(operand.storage, operand.version));
-      if (last == plan.last_reader.end() || last->second <= c) Drop(operand, /*at_any_rate=*/false);
+      if (!MayDrop(operand) || held.contains(VersionIdOf(operand))) return;
+      const auto last = schedule.last_reader.find(VersionIdOf(operand));
+      if (last == schedule.last_reader.end() || last->second <= c) Drop(operand, /*at_any_rate=*/false);
     };
     for (const Operand& operand : call.operands) drop(operand);
     if (call.made != nullptr) {

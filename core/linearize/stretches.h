@@ -51,7 +51,6 @@ class Stretches {
   int64_t calls() const { return static_cast<int64_t>(live_.size()); }
 
  private:
-  using VersionId = std::pair<int, int>;  // storage and version
   // The node of a call, or why there is none.
   struct Made {
     std::optional<Node> node;
@@ -62,8 +61,8 @@ class Stretches {
     int64_t last = 0;  // the first call behind it
   };
 
-  // Plan of the way forward through a stretch.
-  struct Plan {
+  // Schedule of the way forward through a stretch.
+  struct Schedule {
     std::vector<bool> runs;                               // by call: it runs again
     absl::flat_hash_map<VersionId, int64_t> last_reader;  // a call that runs again, or whose node is made of it
   };
@@ -76,7 +75,7 @@ class Stretches {
   // Makes the node of a call and restores all values that it turns out to need.
   Made MakeWithValues(int64_t c);
   bool MayDrop(const Operand& operand) const;
-  Plan MakePlan(const Range& range, bool hold) const;
+  Schedule MakeSchedule(const Range& range, bool hold) const;
   // Drops a version, unless a sweep may ask for it: where it is not finite.
   void Drop(const Operand& operand, bool at_any_rate);
   void DropAll(const Range& range);

@@ -40,6 +40,11 @@ at::ScalarType RealDtype(at::ScalarType dtype) {
   }
 }
 
+bool IsHalf(at::ScalarType dtype) {
+  const at::ScalarType real = RealDtype(dtype);
+  return real == at::kHalf || real == at::kBFloat16;
+}
+
 bool SameNumbers(at::ScalarType storage, at::ScalarType view) { return RealDtype(storage) == RealDtype(view); }
 
 }  // namespace addend

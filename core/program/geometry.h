@@ -29,6 +29,8 @@ bool Continuous(at::ScalarType dtype);
 at::ScalarType RowDtype(at::ScalarType dtype);
 // The dtype of the real part: float32 for complex64; real dtypes as they are.
 at::ScalarType RealDtype(at::ScalarType dtype);
+// Whether numbers of a dtype, or the parts of complex ones, have 16 bits.
+bool IsHalf(at::ScalarType dtype);
 // Whether a tensor of dtype `view` may lie in a storage of dtype `storage` without its bytes getting another meaning:
 // of the same dtype, or complex numbers seen as pairs of real ones, or the reverse.
 bool SameNumbers(at::ScalarType storage, at::ScalarType view);

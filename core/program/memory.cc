@@ -43,6 +43,10 @@ at::Tensor WholeStorage(const at::Tensor& tensor) {
       .set_(tensor.storage(), 0, {numel}, {1});
 }
 
+int64_t WritesTo(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
+}
+
 void AskForGradients(const at::Tensor& parameter) {
   if (parameter.is_floating_point() || parameter.is_complex()) parameter.set_requires_grad(true);
 }

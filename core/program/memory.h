@@ -21,6 +21,8 @@ at::Tensor SeenIn(const c10::Storage& storage, const at::Tensor& tensor);
 // Returns the tensor's whole storage as one dimension, in its dtype if the storage is a whole number of such elements,
 // else in bytes.
 at::Tensor WholeStorage(const at::Tensor& tensor);
+// How often operators have written a tensor, as far as LibTorch counts it: not in inference tensors.
+int64_t WritesTo(const at::Tensor& tensor);
 // Makes a parameter ask for gradients, as its author's did, if its dtype can have any. No gradient is ever computed,
 // but LibTorch multiplies in another order where a factor asks for them (at::matmul, for inputs that are not
 // contiguous), and so rounds otherwise.

@@ -194,17 +194,22 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
     if (!flagged || writes) continue;
     for (const char* statistic : {"running_mean", "running_var"}) {
       const auto found = schema.argumentIndexWithName(statistic);
-      if (found) statistics.push_back(static_cast<int16_t>(*found));
+      if (found) statistics_.push_back(static_cast<int16_t>(*found));
     }
-    if (!statistics.empty()) statistics_flag = static_cast<int16_t>(*flagged);
+    if (!statistics_.empty()) statistics_flag_ = static_cast<int16_t>(*flagged);
   }
   if (const auto noise = schema.argumentIndexWithName("noise"); noise && absl::StrContains(name, "rrelu")) {
     const auto flagged = schema.argumentIndexWithName("training");
     if (flagged && !written[*noise]) {
-      statistics.push_back(static_cast<int16_t>(*noise));
-      statistics_flag = static_cast<int16_t>(*flagged);
+      statistics_.push_back(static_cast<int16_t>(*noise));
+      statistics_flag_ = static_cast<int16_t>(*flagged);
     }
   }
+}
+
+c10::ArrayRef<int16_t> OperatorTraits::StatisticsWritten(c10::ArrayRef<c10::IValue> values) const {
+  const bool updates = statistics_flag_ >= 0 && values[statistics_flag_].isBool() && values[statistics_flag_].toBool();
+  return updates ? c10::ArrayRef<int16_t>(statistics_) : c10::ArrayRef<int16_t>();
 }
 
 bool OperatorTraits::Draws(c10::ArrayRef<c10::IValue> values) const {

@@ -24,11 +24,7 @@ struct OperatorTraits {
   bool geometry_only = false;         // what is written is where elements lie, not the elements: t_(), set_()
   // Whether written arguments may be given another geometry; a replay hands such an operator an alias.
   bool may_reshape = false;
-  bool overwrites = false;  // does not read the elements that it writes: copy_(), zero_()
-  // Running statistics that the operator updates although its schema does not mark them: which arguments, and the flag
-  // that says so.
-  c10::SmallVector<int16_t, 2> statistics;
-  int16_t statistics_flag = -1;
+  bool overwrites = false;     // does not read the elements that it writes: copy_(), zero_()
   bool allocates = false;      // gives memory with no defined content
   bool resizes = false;        // makes what is written larger, with no defined content behind the old one
   bool metadata_only = false;  // reads no elements of its arguments: zeros_like()
@@ -52,14 +48,19 @@ struct OperatorTraits {
   // Whether the sizes of the results of a call with these arguments depend on elements. Those of one_hot() do not if
   // the number of classes is given.
   bool SizesFromData(c10::ArrayRef<c10::IValue> values) const;
+  // The arguments with running statistics, or noise, that a call with these arguments updates although its schema does
+  // not mark them.
+  c10::ArrayRef<int16_t> StatisticsWritten(c10::ArrayRef<c10::IValue> values) const;
   // Whether the call does not read its first argument, of which only the sizes count: baddbmm() with a beta of zero.
   bool LeavesFirst(c10::ArrayRef<c10::IValue> values) const;
 
  private:
-  int16_t train_ = -1;        // the argument that says whether it trains
-  int16_t probability_ = -1;  // of dropping
-  int16_t beta_ = -1;         // the factor of the first argument
-  int16_t given_size_ = -1;   // the argument that, where it is given, is the size that elements tell otherwise
+  c10::SmallVector<int16_t, 2> statistics_;
+  int16_t statistics_flag_ = -1;  // the argument that says that it updates them
+  int16_t train_ = -1;            // the argument that says whether it trains
+  int16_t probability_ = -1;      // of dropping
+  int16_t beta_ = -1;             // the factor of the first argument
+  int16_t given_size_ = -1;       // the argument that, where it is given, is the size that elements tell otherwise
 };
 
 }  // namespace addend

@@ -188,7 +188,7 @@ void ProgramRecorder::RecordArguments(RecordedCall* call, const OperatorTraits& 
         break;
     }
   }
-  if (!traits.statistics.empty()) MarkStatistics(call, traits, arguments);
+  MarkStatistics(call, traits, arguments);
 }
 
 void ProgramRecorder::Use(RecordedCall* call, const OperatorTraits& traits, size_t argument, const at::Tensor& tensor) {
@@ -231,15 +231,11 @@ c10::IValue ProgramRecorder::UseList(RecordedCall* call, const OperatorTraits& t
 // Running statistics are written in training, which the schema does not say.
 void ProgramRecorder::MarkStatistics(RecordedCall* call, const OperatorTraits& traits,
                                      c10::ArrayRef<c10::IValue> arguments) {
-  const c10::IValue& training = call->arguments[traits.statistics_flag];
-  if (!training.isBool() || !training.toBool()) return;
+  const c10::ArrayRef<int16_t> updated = traits.StatisticsWritten(call->arguments);
   for (TensorUse& use : call->uses) {
-    if (use.value < 0) continue;
-    for (const int16_t a : traits.statistics) {
-      if (use.argument != a) continue;
-      use.written = true;
-      changed_.push_back(arguments[a].toTensor());
-    }
+    if (use.value < 0 || std::count(updated.begin(), updated.end(), use.argument) == 0) continue;
+    use.written = true;
+    changed_.push_back(arguments[use.argument].toTensor());
   }
 }
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -52,6 +53,10 @@ struct Operand {
            geometry == other.geometry;
   }
 };
+
+// One version of a storage: its id, and the version.
+using VersionId = std::pair<int, int>;
+inline VersionId VersionIdOf(const Operand& operand) { return {operand.storage, operand.version}; }
 
 struct Call;
 

@@ -32,20 +32,6 @@ std::vector<c10::IValue> Copies(const std::vector<c10::IValue>& inputs) {
   return copies;
 }
 
-std::vector<at::Tensor> TensorsOf(const c10::IValue& value) {
-  std::vector<at::Tensor> tensors;
-  ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-  return tensors;
-}
-
-std::vector<at::Tensor> TensorsOf(const std::vector<c10::IValue>& values) {
-  std::vector<at::Tensor> tensors;
-  for (const c10::IValue& value : values) {
-    ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-  }
-  return tensors;
-}
-
 // The largest difference relative to the expected numbers; infinite where dtypes, shapes or NaNs differ.
 double RelativeError(const at::Tensor& expected, const at::Tensor& found) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -87,7 +73,7 @@ class Checker {
       : record_(record), inputs_(inputs), options_(options) {}
 
   CheckReport Run() {
-    RandomState generator(TensorsOf(inputs_));
+    RandomState generator(TensorsIn(inputs_));
     report_.recording = record_(Copies(inputs_), 0);
     const RecordedProgram& program = *report_.recording.program;
     Hints(program);
@@ -196,8 +182,8 @@ class Checker {
   }
 
   bool SameOutputs(const c10::IValue& output) const {
-    const auto expected = TensorsOf(report_.recording.output);
-    const auto found = TensorsOf(output);
+    const auto expected = TensorsIn({report_.recording.output});
+    const auto found = TensorsIn({output});
     if (expected.size() != found.size()) return false;
     for (size_t k = 0; k < expected.size(); ++k) {
       if (RelativeError(expected[k], found[k]) > Allowed(expected[k], options_.tolerance)) return false;
@@ -243,8 +229,8 @@ class Checker {
       Add(FindingKind::kValue, true, set, -1, absl::StrCat(what, " fails: ", e.what_without_backtrace()));
       return;
     }
-    const auto expected = TensorsOf(output);
-    const auto found = TensorsOf(replayed);
+    const auto expected = TensorsIn({output});
+    const auto found = TensorsIn({replayed});
     for (size_t k = 0; k < expected.size() && k < found.size(); ++k) {
       const double error = RelativeError(expected[k], found[k]);
       report_.worst_error = std::max(report_.worst_error, error);
@@ -264,8 +250,8 @@ class Checker {
       Add(FindingKind::kGraph, true, set, -1, e.what());
       return;
     }
-    const auto given = TensorsOf(inputs);
-    const auto recorded = TensorsOf(inputs_);
+    const auto given = TensorsIn(inputs);
+    const auto recorded = TensorsIn(inputs_);
     bool same_sizes = given.size() == recorded.size();
     for (size_t k = 0; same_sizes && k < given.size(); ++k) same_sizes = given[k].sizes() == recorded[k].sizes();
     CompareGraphs(other, set, same_sizes);

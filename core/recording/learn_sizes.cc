@@ -47,14 +47,6 @@ Inputs Copies(const Inputs& inputs) {
   return WithTensors(inputs, [](const at::Tensor& tensor, size_t) { return tensor.clone(); });
 }
 
-std::vector<at::Tensor> TensorsOf(const Inputs& inputs) {
-  std::vector<at::Tensor> tensors;
-  for (const c10::IValue& input : inputs) {
-    ForEachTensor(input, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-  }
-  return tensors;
-}
-
 // More or fewer elements of a dimension; more by repetition.
 at::Tensor OfSize(const at::Tensor& tensor, int64_t dim, int64_t size) {
   const int64_t own = tensor.size(dim);
@@ -107,7 +99,7 @@ class Learner {
     runs_.push_back(record_(Copies(inputs), example));
     for (const at::Generator& generator : GivenGenerators(*runs_.back().program)) given_.Add(generator);
     std::vector<std::vector<int64_t>> sizes;
-    for (const at::Tensor& tensor : TensorsOf(inputs)) sizes.push_back(tensor.sizes().vec());
+    for (const at::Tensor& tensor : TensorsIn(inputs)) sizes.push_back(tensor.sizes().vec());
     sizes_.push_back(std::move(sizes));
   }
 
@@ -450,8 +442,8 @@ class Learner {
     for (size_t r = 0; r < runs_.size(); ++r) {
       random_.Restore();
       given_.Restore();
-      const std::vector<at::Tensor> found = TensorsOf({replay.Run(Copies(examples_[r])).output});
-      const std::vector<at::Tensor> expected = TensorsOf({runs_[r].output});
+      const std::vector<at::Tensor> found = TensorsIn({replay.Run(Copies(examples_[r])).output});
+      const std::vector<at::Tensor> expected = TensorsIn({runs_[r].output});
       for (size_t k = 0; k < expected.size(); ++k) {
         const bool same = found[k].sizes() == expected[k].sizes() &&
                           found[k].scalar_type() == expected[k].scalar_type() &&
@@ -464,7 +456,7 @@ class Learner {
   const RecordExample& record_;
   std::vector<Inputs> examples_;
   // Every run draws the same random numbers.
-  RandomState random_{examples_.empty() ? std::vector<at::Tensor>() : TensorsOf(examples_[0])};
+  RandomState random_{examples_.empty() ? std::vector<at::Tensor>() : TensorsIn(examples_[0])};
   GeneratorStates given_;  // of generators that calls were given, as every run found them
   std::vector<Recording> runs_;
   std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by run and tensor
@@ -495,7 +487,7 @@ class Deriver {
   Deriver(const RecordExample& record, const std::vector<Inputs>& examples) : record_(record), examples_(examples) {
     for (const Inputs& example : examples) {
       std::vector<std::vector<int64_t>>& sizes = sizes_.emplace_back();
-      for (const at::Tensor& tensor : TensorsOf(example)) sizes.push_back(tensor.sizes().vec());
+      for (const at::Tensor& tensor : TensorsIn(example)) sizes.push_back(tensor.sizes().vec());
     }
   }
 

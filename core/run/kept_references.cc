@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/host_read.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/memory.h"
 
 namespace addend {
 namespace {
@@ -32,9 +33,6 @@ bool SameTypeAndShape(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.device() == b.device() && a.sizes() == b.sizes();
 }
 
-// Inference tensors have no count; those that are kept are copies, which nobody writes.
-int64_t VersionOf(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
-
 // A plain operand as it is before its call. `written`: the run has written its storage, so that a copy is kept.
 RunReferences::Plain PlainSeen(const at::Tensor& tensor, bool written) {
   RunReferences::Plain plain;
@@ -48,13 +46,14 @@ RunReferences::Plain PlainSeen(const at::Tensor& tensor, bool written) {
   } else {
     return plain;
   }
-  plain.version = VersionOf(plain.seen);
+  // Inference tensors have no count; those that are kept are copies, which nobody writes.
+  plain.version = WritesTo(plain.seen);
   return plain;
 }
 
 // Whether a plain operand is what it was, element by element.
 bool SamePlain(const RunReferences::Plain& known, const RunReferences::Plain& now) {
-  if (!known.seen.defined() || !now.seen.defined() || VersionOf(known.seen) != known.version ||
+  if (!known.seen.defined() || !now.seen.defined() || WritesTo(known.seen) != known.version ||
       !SameTypeAndShape(known.seen, now.seen)) {
     return false;
   }

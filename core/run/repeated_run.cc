@@ -40,13 +40,10 @@ bool SameNumbers(const std::vector<c10::IValue>& a, const std::vector<c10::IValu
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), SamePlain);
 }
 
-// Whether one of the operator's arguments is running statistics that it updates.
 bool UpdatesStatistics(const OperatorTraits& traits, const Call& call) {
-  if (traits.statistics.empty() || traits.statistics_flag < 0) return false;
-  const c10::IValue& flag = call.arguments[traits.statistics_flag];
-  if (!flag.isBool() || !flag.toBool()) return false;
+  const c10::ArrayRef<int16_t> updated = traits.StatisticsWritten(call.arguments);
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    return operand.storage >= 0 && std::count(traits.statistics.begin(), traits.statistics.end(), operand.argument) > 0;
+    return operand.storage >= 0 && std::count(updated.begin(), updated.end(), operand.argument) > 0;
   });
 }
 
@@ -66,8 +63,7 @@ RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry&
   RequireRepeatable();
   for (size_t s = 0; s < first_->storages.size(); ++s) {
     for (size_t v = 0; v < first_->storages[s].size(); ++v) {
-      slot_of_.emplace(std::make_pair(static_cast<int>(s), first_->storages[s][v].version),
-                       static_cast<int>(slots_.size()));
+      slot_of_.emplace(VersionId(static_cast<int>(s), first_->storages[s][v].version), static_cast<int>(slots_.size()));
       slots_.push_back({static_cast<int>(s), static_cast<int>(v)});
     }
   }
@@ -135,8 +131,7 @@ void RepeatedRun::RequireRepeatable() const {
 
 int RepeatedRun::SlotOf(const Operand& operand) {
   if (operand.storage < 0) return -1;
-  const auto [it, is_new] =
-      slot_of_.try_emplace(std::make_pair(operand.storage, operand.version), static_cast<int>(slots_.size()));
+  const auto [it, is_new] = slot_of_.try_emplace(VersionIdOf(operand), static_cast<int>(slots_.size()));
   if (is_new) slots_.push_back({operand.storage, -1});
   return it->second;
 }
@@ -206,7 +201,7 @@ std::vector<bool> RepeatedRun::SteadyCalls() const {
   std::vector<bool> steady;
   const auto stays = [&](const Operand& operand) {
     if (operand.storage < 0) return true;
-    const auto found = slot_of_.find(std::make_pair(operand.storage, operand.version));
+    const auto found = slot_of_.find(VersionIdOf(operand));
     if (found == slot_of_.end()) return true;
     const Slot& slot = slots_[found->second];
     return !slot.reference_varies && (operand.decomposed || !slot.value_varies);

@@ -128,7 +128,7 @@ class RepeatedRun {
   std::vector<RepeatedInput> inputs_;
   std::vector<int> input_slots_;
   std::vector<Slot> slots_;
-  absl::flat_hash_map<std::pair<int, int>, int> slot_of_;  // by storage and version
+  absl::flat_hash_map<VersionId, int> slot_of_;
   std::vector<Step> steps_;
   std::vector<Comparison> comparisons_;
 
