@@ -13,7 +13,7 @@ namespace {
 // Sets of values that may share memory: slots, and behind them constant tensors by their storages.
 class AliasSets {
  public:
-  explicit AliasSets(const Plan& plan) : parent_(static_cast<size_t>(plan.num_slots)) {
+  explicit AliasSets(const Steps& steps) : parent_(static_cast<size_t>(steps.num_slots)) {
     for (size_t k = 0; k < parent_.size(); ++k) parent_[k] = k;
   }
 
@@ -64,21 +64,21 @@ std::vector<int> SlotsOf(const Result& result) {
   return slots;
 }
 
-// Inside a plan of a higher-order operator nobody knows what is written outside.
-void ForbidCopies(Plan* plan) {
-  for (Step& step : plan->steps) {
+// Inside the steps of a higher-order operator nobody knows what is written outside.
+void ForbidCopies(Steps* steps) {
+  for (Step& step : steps->all) {
     step.may_copy = false;
-    for (const auto& inner : step.plans) ForbidCopies(inner.get());
+    for (const auto& inner : step.bodies) ForbidCopies(inner.get());
   }
 }
 
 }  // namespace
 
-std::vector<at::Tensor> JudgeAliases(Plan* plan) {
-  if (!plan->writes) return {};
-  AliasSets sets(*plan);
-  for (Step& step : plan->steps) {
-    for (const auto& inner : step.plans) ForbidCopies(inner.get());
+std::vector<at::Tensor> JudgeAliases(Steps* steps) {
+  if (!steps->writes) return {};
+  AliasSets sets(*steps);
+  for (Step& step : steps->all) {
+    for (const auto& inner : step.bodies) ForbidCopies(inner.get());
     if (!MayAlias(step)) {
       for (const Source& argument : step.arguments) sets.ForEach(argument, [](size_t) {});
       continue;
@@ -96,7 +96,7 @@ std::vector<at::Tensor> JudgeAliases(Plan* plan) {
   }
   // From the last step to the first: the sets that are written later.
   absl::flat_hash_set<size_t> written;
-  for (auto step = plan->steps.rbegin(); step != plan->steps.rend(); ++step) {
+  for (auto step = steps->all.rbegin(); step != steps->all.rend(); ++step) {
     if (step->may_copy) {
       for (const Source& argument : step->arguments) {
         sets.ForEach(argument, [&](size_t value) { step->may_copy &= !written.contains(sets.Find(value)); });

@@ -16,9 +16,9 @@
 #include "core/base/error.h"
 #include "core/exported/input_checks.h"
 #include "core/exported/nesting.h"
-#include "core/exported/plan.h"
-#include "core/exported/run_plan.h"
+#include "core/exported/run_steps.h"
 #include "core/exported/state.h"
+#include "core/exported/steps.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/memory.h"
 #include "core/weights/converted.h"
@@ -45,9 +45,9 @@ DtypeMap MapTo(std::optional<c10::ScalarType> dtype, const Program& program) {
   return weights::MapTo(*dtype, std::move(own));
 }
 
-void AddCalls(const Plan& plan, std::vector<ModelCall>* calls) {
-  for (const Step& step : plan.steps) {
-    for (const auto& inner : step.plans) AddCalls(*inner, calls);
+void AddCalls(const Steps& steps, std::vector<ModelCall>* calls) {
+  for (const Step& step : steps.all) {
+    for (const auto& inner : step.bodies) AddCalls(*inner, calls);
     if (!step.op) continue;
     ModelCall call;
     call.op = step.op->schema().name();
@@ -111,7 +111,7 @@ class ExportedModel : public Model {
 
   std::optional<std::vector<ModelCall>> Calls() const override {
     std::vector<ModelCall> calls;
-    AddCalls(*prepared_.plan, &calls);
+    AddCalls(*prepared_.steps, &calls);
     return calls;
   }
 
@@ -143,17 +143,17 @@ class ExportedModel : public Model {
   };
 
   void Prepare(const DtypeMap& dtype) {
-    PlanOptions plan;
-    plan.device = device_;
-    plan.dtype = dtype;
+    StepsOptions options;
+    options.device = device_;
+    options.dtype = dtype;
     std::vector<const InputSpec*> user_inputs;
-    ReadInputs(&plan, &user_inputs);
+    ReadInputs(&options, &user_inputs);
     arguments_ = ArgumentsOf(*program_, user_inputs.size());
     checks_ = std::make_unique<InputChecks>(*program_, user_inputs, LeavesOf(arguments_), dtype, device_);
     for (const OutputSpec& output : program_->outputs) {
-      if (output.kind == OutputSpec::Kind::kUserOutput) plan.returned.push_back(output.argument.name);
+      if (output.kind == OutputSpec::Kind::kUserOutput) options.returned.push_back(output.argument.name);
     }
-    prepared_ = MakePlan(program_->graph, plan);
+    prepared_ = MakeSteps(program_->graph, options);
     ReadOutputs();
     AddModulePaths();
   }
@@ -169,7 +169,7 @@ class ExportedModel : public Model {
     Reset();
     std::vector<IValue> values(program_->graph.inputs.size());
     for (size_t k = 0; k < leaves.size(); ++k) values[user_inputs_[k]] = leaves[k];
-    const std::vector<IValue> outputs = RunPlan(*prepared_.plan, std::move(values));
+    const std::vector<IValue> outputs = RunSteps(*prepared_.steps, std::move(values));
     for (const Mutation& mutation : mutations_) {
       const at::Tensor target = mutation.state.defined() ? mutation.state : leaves[mutation.leaf].toTensor();
       target.copy_(outputs[mutation.output].toTensor());
@@ -185,7 +185,7 @@ class ExportedModel : public Model {
     return found->second;
   }
 
-  void ReadInputs(PlanOptions* plan, std::vector<const InputSpec*>* user_inputs) {
+  void ReadInputs(StepsOptions* options, std::vector<const InputSpec*>* user_inputs) {
     const Program& program = *program_;
     if (program.inputs.size() != program.graph.inputs.size()) {
       throw InvalidArgument("the exported program describes another number of inputs than its graph has");
@@ -202,11 +202,11 @@ class ExportedModel : public Model {
         case InputSpec::Kind::kBuffer:
         case InputSpec::Kind::kTensorConstant:
           if (AsksForGradients(input)) AskForGradients(State(input.name));
-          plan->known[input.argument.name] = State(input.name);
+          options->known[input.argument.name] = State(input.name);
           Name(input);
           break;
         case InputSpec::Kind::kToken:
-          plan->known[input.argument.name] = IValue();
+          options->known[input.argument.name] = IValue();
           break;
         case InputSpec::Kind::kCustomObject:
           throw Unimplemented(absl::StrCat("the exported program takes the custom object ", input.name,
@@ -283,7 +283,7 @@ class ExportedModel : public Model {
   }
 
   // Gives tensors that runs write memory of their own, and keeps its content in initial_. A model without it runs only
-  // if its runs write nothing; see ForOneTrace(). The plan and all lists of tensors hold the same tensor objects.
+  // if its runs write nothing; see ForOneTrace(). The steps and all lists of tensors hold the same tensor objects.
   void KeepWritten() {
     const c10::AutoGradMode no_grad(false);
     std::map<const void*, c10::Storage> memories;
@@ -360,7 +360,7 @@ class ExportedModel : public Model {
   std::vector<size_t> user_inputs_;  // by leaf: of the graph's inputs
   std::vector<ProgramArgument> arguments_;
   std::unique_ptr<InputChecks> checks_;
-  PreparedPlan prepared_;
+  PreparedSteps prepared_;
   std::vector<size_t> user_outputs_;  // of the graph's outputs
   std::vector<Mutation> mutations_;
   std::vector<std::pair<at::Tensor, at::Tensor>> initial_;  // see KeepWritten()

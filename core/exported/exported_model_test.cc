@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
-#include "core/exported/plan.h"
 #include "core/exported/program_testing.h"
+#include "core/exported/steps.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/exported/plan.h"
+#include "core/exported/steps.h"
 
 namespace addend::exported {
 

@@ -1,4 +1,4 @@
-#include "core/exported/plan.h"
+#include "core/exported/steps.h"
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/List.h>
@@ -120,40 +120,40 @@ std::optional<OperatorParts> PartsOf(const std::string& target) {
   return parts;
 }
 
-class PlanMaker {
+class StepsMaker {
  public:
-  PlanMaker(const PlanOptions& options, std::vector<std::unique_ptr<CodePlace>>* places,
-            std::vector<std::string>* training)
+  StepsMaker(const StepsOptions& options, std::vector<std::unique_ptr<CodePlace>>* places,
+             std::vector<std::string>* training)
       : options_(options), places_(places), training_(training) {}
 
-  std::shared_ptr<Plan> Make(const Graph& graph, const std::map<std::string, IValue>& known) {
-    plan_ = std::make_shared<Plan>();
+  std::shared_ptr<Steps> Make(const Graph& graph, const std::map<std::string, IValue>& known) {
+    steps_ = std::make_shared<Steps>();
     known_ = &known;
     for (const Argument& input : graph.inputs) {
       const bool read = input.kind == Argument::Kind::kValue && known.count(input.name) == 0;
-      plan_->inputs.push_back(read ? NewSlot(input.name) : -1);
+      steps_->inputs.push_back(read ? NewSlot(input.name) : -1);
     }
     for (const Node& node : graph.nodes) {
       node_ = &node;
       Add(node);
     }
     node_ = nullptr;
-    for (const Argument& output : graph.outputs) plan_->outputs.push_back(SourceOf(output, nullptr));
+    for (const Argument& output : graph.outputs) steps_->outputs.push_back(SourceOf(output, nullptr));
     FindDead();
-    return plan_;
+    return steps_;
   }
 
-  // Has a run of the plan tell what a call of a module has returned. A node is a step.
+  // Has a run of the steps tell what a call of a module has returned. A node is a step.
   void Tell(const ModuleCall& call) {
-    plan_->steps[call.last_node].told.push_back({call.path, call.value.empty() ? -1 : slots_.at(call.value)});
+    steps_->all[call.last_node].told.push_back({call.path, call.value.empty() ? -1 : slots_.at(call.value)});
   }
 
  private:
   // ------------------------------------------------------------------------------------------------- values
 
   int NewSlot(const std::string& name) {
-    slots_[name] = plan_->num_slots;
-    return plan_->num_slots++;
+    slots_[name] = steps_->num_slots;
+    return steps_->num_slots++;
   }
 
   Source Constant(IValue value, const c10::TypePtr& type) const {
@@ -259,8 +259,8 @@ class PlanMaker {
     for (const Argument& output : node.outputs) step.results.push_back(ResultOf(output));
     // The token of an operator with effects orders calls, which run in order anyway.
     if (node.target == kWithEffects && !step.results.empty()) step.results.erase(step.results.begin());
-    plan_->writes |= !step.written.empty();
-    plan_->steps.push_back(std::move(step));
+    steps_->writes |= !step.written.empty();
+    steps_->all.push_back(std::move(step));
   }
 
   // Finds the callee of a node: an operator of the dispatcher, else a function of this library.
@@ -370,13 +370,13 @@ class PlanMaker {
 
   // ----------------------------------------------------------------------------------- higher-order operators
 
-  std::shared_ptr<Plan> Subgraph(const Node& node, size_t k) {
+  std::shared_ptr<Steps> Subgraph(const Node& node, size_t k) {
     const Argument* argument = Input(node, k);
     if (argument->kind != Argument::Kind::kGraph || argument->graph == nullptr) {
       Malformed(node, absl::StrCat("has no graph as argument ", k));
     }
     static const auto& nothing = *new std::map<std::string, IValue>();
-    return PlanMaker(options_, places_, training_).Make(*argument->graph, nothing);
+    return StepsMaker(options_, places_, training_).Make(*argument->graph, nothing);
   }
 
   static const Argument* Input(const Node& node, size_t k) {
@@ -413,35 +413,35 @@ class PlanMaker {
       const IValue enabled = ConstantInput(node, 0);
       if (!enabled.isBool()) Malformed(node, "does not say whether gradients are on");
       step->gradients = enabled.toBool();
-      step->plans = {Subgraph(node, 1)};
+      step->bodies = {Subgraph(node, 1)};
       AddOperands(node, 2, count, step);
     } else if (name == "wrap_with_autocast") {
       const IValue enabled = ConstantInput(node, 2);
       if (!enabled.isBool() || enabled.toBool()) {
         Refuse(node, "under autocast, which casts behind the operators", "export the model without autocast");
       }
-      step->plans = {Subgraph(node, 4)};
+      step->bodies = {Subgraph(node, 4)};
       AddOperands(node, 5, count, step);
     } else if (name == "invoke_subgraph") {
-      step->plans = {Subgraph(node, 0)};
+      step->bodies = {Subgraph(node, 0)};
       AddOperands(node, 2, count, step);
     } else if (name == "tag_activation_checkpoint" || name == "run_const_graph" || name == "strict_mode") {
-      step->plans = {Subgraph(node, 0)};
+      step->bodies = {Subgraph(node, 0)};
       AddOperands(node, 1, count, step);
     } else if (name == "cond") {
       step->kind = Step::Kind::kCond;
       step->arguments.push_back(SourceOf(*Input(node, 0), nullptr));
-      step->plans = {Subgraph(node, 1), Subgraph(node, 2)};
+      step->bodies = {Subgraph(node, 1), Subgraph(node, 2)};
       AddOperands(node, 3, count, step);
     } else if (name == "while_loop") {
       step->kind = Step::Kind::kWhile;
-      step->plans = {Subgraph(node, 0), Subgraph(node, 1)};
+      step->bodies = {Subgraph(node, 0), Subgraph(node, 1)};
       AddOperands(node, 2, 3, step);
       step->changing = step->arguments.size();
       AddOperands(node, 3, count, step);
     } else if (name == "map_impl" || name == "map") {
       step->kind = Step::Kind::kMap;
-      step->plans = {Subgraph(node, 0)};
+      step->bodies = {Subgraph(node, 0)};
       AddOperands(node, 1, 2, step);
       step->changing = step->arguments.size();
       AddOperands(node, 2, count, step);
@@ -454,8 +454,8 @@ class PlanMaker {
     } else {
       Refuse(node, "which this library does not run", kDecompose);
     }
-    for (const auto& plan : step->plans) {
-      if (!plan->writes) continue;
+    for (const auto& body : step->bodies) {
+      if (!body->writes) continue;
       step->written.clear();
       for (size_t k = 0; k < step->arguments.size(); ++k) step->written.push_back(k);
     }
@@ -464,7 +464,7 @@ class PlanMaker {
   // (function, state, rows, other arguments), in older files with dimension and direction before the others.
   void AddScan(const Node& node, Step* step) {
     step->kind = Step::Kind::kScan;
-    step->plans = {Subgraph(node, 0)};
+    step->bodies = {Subgraph(node, 0)};
     AddOperands(node, 1, 2, step);
     step->state = step->arguments.size();
     AddOperands(node, 2, 3, step);
@@ -564,30 +564,30 @@ class PlanMaker {
   }
 
   void FindDead() {
-    std::vector<int> last(static_cast<size_t>(plan_->num_slots), -1);
-    for (size_t s = 0; s < plan_->steps.size(); ++s) {
+    std::vector<int> last(static_cast<size_t>(steps_->num_slots), -1);
+    for (size_t s = 0; s < steps_->all.size(); ++s) {
       const auto use = [&](int slot) {
         if (slot >= 0) last[static_cast<size_t>(slot)] = static_cast<int>(s);
       };
-      const Step& step = plan_->steps[s];
+      const Step& step = steps_->all[s];
       for (const Source& argument : step.arguments) ForEachSlot(argument, use);
       for (const Result& result : step.results) {
         use(result.slot);
         for (const int slot : result.elements) use(slot);
       }
     }
-    for (const Source& output : plan_->outputs) {
+    for (const Source& output : steps_->outputs) {
       ForEachSlot(output, [&](int slot) { last[static_cast<size_t>(slot)] = -1; });
     }
     for (size_t slot = 0; slot < last.size(); ++slot) {
-      if (last[slot] >= 0) plan_->steps[static_cast<size_t>(last[slot])].dead.push_back(static_cast<int>(slot));
+      if (last[slot] >= 0) steps_->all[static_cast<size_t>(last[slot])].dead.push_back(static_cast<int>(slot));
     }
   }
 
-  const PlanOptions& options_;
+  const StepsOptions& options_;
   std::vector<std::unique_ptr<CodePlace>>* places_;
   std::vector<std::string>* training_;
-  std::shared_ptr<Plan> plan_;
+  std::shared_ptr<Steps> steps_;
   const std::map<std::string, IValue>* known_ = nullptr;
   absl::flat_hash_map<std::string, int> slots_;
   const Node* node_ = nullptr;
@@ -619,15 +619,15 @@ IValue Fitted(const IValue& value, const c10::TypePtr& type) {
   return value;
 }
 
-PreparedPlan MakePlan(const Graph& graph, const PlanOptions& options) {
+PreparedSteps MakeSteps(const Graph& graph, const StepsOptions& options) {
   const TracingPause pause;
-  PreparedPlan prepared;
+  PreparedSteps prepared;
   auto places = std::make_shared<std::vector<std::unique_ptr<CodePlace>>>();
-  PlanMaker maker(options, places.get(), &prepared.training);
-  const std::shared_ptr<Plan> plan = maker.Make(graph, options.known);
+  StepsMaker maker(options, places.get(), &prepared.training);
+  const std::shared_ptr<Steps> steps = maker.Make(graph, options.known);
   for (const ModuleCall& call : NumberedCalls(graph, options.returned)) maker.Tell(call);
-  prepared.written = JudgeAliases(plan.get());
-  prepared.plan = plan;
+  prepared.written = JudgeAliases(steps.get());
+  prepared.steps = steps;
   prepared.places = std::move(places);
   return prepared;
 }

@@ -1,4 +1,4 @@
-#include "core/exported/run_plan.h"
+#include "core/exported/run_steps.h"
 
 #include <ATen/TensorUtils.h>
 #include <ATen/core/List.h>
@@ -35,20 +35,20 @@ const at::Tensor& TensorOf(const IValue& value) {
   return value.toTensor();
 }
 
-// One run of one plan.
-class PlanRun {
+// One run of some steps.
+class StepsRun {
  public:
-  explicit PlanRun(const Plan& plan) : plan_(plan), slots_(static_cast<size_t>(plan.num_slots)) {}
+  explicit StepsRun(const Steps& steps) : steps_(steps), slots_(static_cast<size_t>(steps.num_slots)) {}
 
   Values Run(Values inputs) {
-    if (inputs.size() != plan_.inputs.size()) {
-      throw InvalidArgument(absl::StrCat("a graph of the exported program takes ", plan_.inputs.size(),
+    if (inputs.size() != steps_.inputs.size()) {
+      throw InvalidArgument(absl::StrCat("a graph of the exported program takes ", steps_.inputs.size(),
                                          " inputs and is given ", inputs.size()));
     }
     for (size_t k = 0; k < inputs.size(); ++k) {
-      if (plan_.inputs[k] >= 0) Slot(plan_.inputs[k]) = std::move(inputs[k]);
+      if (steps_.inputs[k] >= 0) Slot(steps_.inputs[k]) = std::move(inputs[k]);
     }
-    for (const Step& step : plan_.steps) {
+    for (const Step& step : steps_.all) {
       RunStep(step);
       for (const ModuleResult& result : step.told) {
         const bool known = result.slot >= 0 && Slot(result.slot).isTensor();
@@ -60,8 +60,8 @@ class PlanRun {
       for (const int slot : step.dead) Slot(slot) = IValue();
     }
     Values outputs;
-    outputs.reserve(plan_.outputs.size());
-    for (const Source& output : plan_.outputs) outputs.push_back(Get(output));
+    outputs.reserve(steps_.outputs.size());
+    for (const Source& output : steps_.outputs) outputs.push_back(Get(output));
     return outputs;
   }
 
@@ -142,12 +142,12 @@ class PlanRun {
         return {step.numbers(values)};
       case Step::Kind::kSubgraph: {
         const c10::AutoGradMode grad(step.gradients.value_or(c10::GradMode::is_enabled()));
-        return RunPlan(*step.plans[0], std::move(values));
+        return RunSteps(*step.bodies[0], std::move(values));
       }
       case Step::Kind::kCond: {
         const bool holds = Holds(values.at(0));
         values.erase(values.begin());
-        return RunPlan(*step.plans[holds ? 0 : 1], std::move(values));
+        return RunSteps(*step.bodies[holds ? 0 : 1], std::move(values));
       }
       case Step::Kind::kWhile:
         return While(step, std::move(values));
@@ -190,10 +190,10 @@ class PlanRun {
     for (;;) {
       Values given = values;
       given.insert(given.end(), fixed.begin(), fixed.end());
-      const Values condition = RunPlan(*step.plans[0], given);
+      const Values condition = RunSteps(*step.bodies[0], given);
       if (condition.empty()) throw InvalidArgument("the condition of a loop of the exported program gives nothing");
       if (!Holds(condition[0])) return values;
-      values = RunPlan(*step.plans[1], std::move(given));
+      values = RunSteps(*step.bodies[1], std::move(given));
       if (values.size() != step.changing) {
         throw InvalidArgument(
             "the body of a loop of the exported program gives another number of values than it takes");
@@ -222,7 +222,7 @@ class PlanRun {
     for (int64_t r = 0; r < count; ++r) {
       Values given = values;
       for (size_t k = 0; k < step.changing; ++k) given[k] = at::select(TensorOf(values[k]), 0, r);
-      rows.push_back(RunPlan(*step.plans[0], std::move(given)));
+      rows.push_back(RunSteps(*step.bodies[0], std::move(given)));
     }
     Values results;
     for (size_t k = 0; k < rows[0].size(); ++k) results.push_back(Stacked(rows, k, 0));
@@ -244,7 +244,7 @@ class PlanRun {
         given.push_back(at::select(TensorOf(values[k]), step.dim, r));
       }
       given.insert(given.end(), values.begin() + rest, values.end());
-      Values results = RunPlan(*step.plans[0], std::move(given));
+      Values results = RunSteps(*step.bodies[0], std::move(given));
       if (results.size() < step.state) throw InvalidArgument("a scan of the exported program loses its state");
       const auto behind = results.begin() + static_cast<std::ptrdiff_t>(step.state);
       rows[static_cast<size_t>(r)].assign(behind, results.end());
@@ -273,14 +273,14 @@ class PlanRun {
     return values;
   }
 
-  const Plan& plan_;
+  const Steps& steps_;
   Values slots_;
 };
 
 }  // namespace
 
-std::vector<IValue> RunPlan(const Plan& plan, std::vector<IValue> inputs) {
-  return PlanRun(plan).Run(std::move(inputs));
+std::vector<IValue> RunSteps(const Steps& steps, std::vector<IValue> inputs) {
+  return StepsRun(steps).Run(std::move(inputs));
 }
 
 }  // namespace addend::exported

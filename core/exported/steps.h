@@ -1,7 +1,7 @@
-// Plan of an exported graph, made once: operators are found, names have become numbers, and constants have the types
+// Steps of an exported graph, made once: operators are found, names have become numbers, and constants have the types
 // that operators take.
-#ifndef ADDEND_CORE_EXPORTED_PLAN_H_
-#define ADDEND_CORE_EXPORTED_PLAN_H_
+#ifndef ADDEND_CORE_EXPORTED_STEPS_H_
+#define ADDEND_CORE_EXPORTED_STEPS_H_
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
@@ -22,9 +22,9 @@
 
 namespace addend::exported {
 
-struct Plan;
+struct Steps;
 
-// An argument of a step, or an output of a plan.
+// An argument of a step, or an output of all.
 struct Source {
   enum class Kind { kConstant, kSlot, kList };
   Kind kind = Kind::kConstant;
@@ -56,11 +56,11 @@ struct Step {
     kOperator,        // of LibTorch's dispatcher
     kFunction,        // of this library, in place of an operator
     kNumbers,         // of numbers
-    kSubgraph,        // runs plans[0] on the arguments
-    kCond,            // arguments: condition, operands; runs plans[0] or plans[1]
-    kWhile,           // plans: condition, body; arguments: what changes from turn to turn, what does not
-    kMap,             // plans[0] on each row of the first arguments
-    kScan,            // plans[0] on a state and each row
+    kSubgraph,        // runs bodies[0] on the arguments
+    kCond,            // arguments: condition, operands; runs bodies[0] or bodies[1]
+    kWhile,           // bodies: condition, body; arguments: what changes from turn to turn, what does not
+    kMap,             // bodies[0] on each row of the first arguments
+    kScan,            // bodies[0] on a state and each row
     kFunctionalized,  // an operator that writes, on copies of what it would write
   };
   Kind kind = Kind::kOperator;
@@ -68,7 +68,7 @@ struct Step {
   std::optional<Operator> op;
   BoxedFunction function = nullptr;
   NumberFunction numbers = nullptr;
-  std::vector<std::shared_ptr<Plan>> plans;
+  std::vector<std::shared_ptr<Steps>> bodies;
   std::vector<Source> arguments;
   std::vector<Result> results;
   std::vector<int> dead;             // slots that nobody reads behind this step
@@ -85,18 +85,18 @@ struct Step {
   // LibTorch's operators have laid it out otherwise than the exporter's. False if either is written later.
   bool may_copy = false;
   bool training = false;        // a flag says so
-  std::vector<size_t> written;  // the arguments that it changes; of a plan inside that writes: all
+  std::vector<size_t> written;  // the arguments that it changes; of those inside that writes: all
 };
 
-struct Plan {
+struct Steps {
   int num_slots = 0;
   std::vector<int> inputs;  // slots; -1: not read
-  std::vector<Step> steps;
+  std::vector<Step> all;
   std::vector<Source> outputs;
-  bool writes = false;  // some step, also of a plan inside, changes an argument
+  bool writes = false;  // some step, also of those inside, changes an argument
 };
 
-struct PlanOptions {
+struct StepsOptions {
   c10::Device device = c10::Device(c10::kCPU);  // that stands for every device of the file
   // Maps a type that the file names to the one that the model computes with; by default the same.
   std::function<c10::ScalarType(c10::ScalarType)> dtype;
@@ -106,19 +106,19 @@ struct PlanOptions {
   std::vector<std::string> returned;
 };
 
-// A plan with all that it refers to.
-struct PreparedPlan {
-  std::shared_ptr<const Plan> plan;
+// Steps with all that they refer to.
+struct PreparedSteps {
+  std::shared_ptr<const Steps> steps;
   std::shared_ptr<const std::vector<std::unique_ptr<CodePlace>>> places;
   // Known tensors that some step may write, or something that may share memory with them.
   std::vector<at::Tensor> written;
   std::vector<std::string> training;  // operators that run as in training: "dropout (train=True)"
 };
 
-// Makes the plan of a graph. Throws Unimplemented, with the node's position and what to do, for operators that neither
+// Makes the steps of a graph. Throws Unimplemented, with the node's position and what to do, for operators that neither
 // this LibTorch nor this library has and for arguments that they do not take; InvalidArgument for a graph that reads
 // what nothing before makes.
-PreparedPlan MakePlan(const Graph& graph, const PlanOptions& options);
+PreparedSteps MakeSteps(const Graph& graph, const StepsOptions& options);
 
 // Gives a value the type that an operator takes: a number becomes a tensor, an integer a floating-point number, a list
 // one of the elements' type. Other values stay as they are.
@@ -126,4 +126,4 @@ c10::IValue Fitted(const c10::IValue& value, const c10::TypePtr& type);
 
 }  // namespace addend::exported
 
-#endif  // ADDEND_CORE_EXPORTED_PLAN_H_
+#endif  // ADDEND_CORE_EXPORTED_STEPS_H_
