@@ -160,7 +160,7 @@ void Measure(benchmark::State& state, const Setting& setting, addend::Preset pre
   options.targets[0].top1 = false;
   options.targets[0].index = setting.target;
   if (kept) options.references = std::make_shared<addend::ReferenceCache>();
-  const addend::TracedModel model = addend::Trace(setting.model);
+  const addend::TracedModel model(setting.model);
   Spent plain, attributed;
   std::vector<double> traced, linearized, swept;
   int64_t operators = 1;

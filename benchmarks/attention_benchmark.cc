@@ -124,13 +124,13 @@ void Measure(benchmark::State& state, int64_t length, bool causal, double reach)
     transpose.push_back(Seconds([&] { benchmark::DoNotOptimize(built.map->Transpose({g})); }));
     forward.push_back(Seconds([&] { benchmark::DoNotOptimize(built.map->Forward(moves)); }));
     options.registry = &registry;
-    attribute.push_back(Seconds([&] { addend::Attribute(addend::Trace(model), inputs, options); }));
+    attribute.push_back(Seconds([&] { addend::Attribute(addend::TracedModel(model), inputs, options); }));
     plain_by_hand.push_back(
         Seconds([&] { benchmark::DoNotOptimize(AttendByHand(tensors[0], tensors[1], tensors[2], causal)); }));
-    whole.push_back(Seconds([&] { addend::Attribute(addend::Trace(by_hand), inputs, options); }));
+    whole.push_back(Seconds([&] { addend::Attribute(addend::TracedModel(by_hand), inputs, options); }));
     options.registry = &one_by_one;
-    expanded.push_back(Seconds([&] { addend::Attribute(addend::Trace(model), inputs, options); }));
-    stepwise.push_back(Seconds([&] { addend::Attribute(addend::Trace(by_hand), inputs, options); }));
+    expanded.push_back(Seconds([&] { addend::Attribute(addend::TracedModel(model), inputs, options); }));
+    stepwise.push_back(Seconds([&] { addend::Attribute(addend::TracedModel(by_hand), inputs, options); }));
   };
   round();  // warms caches
   for (auto* times : {&plain, &build, &transpose, &forward, &attribute, &expanded, &plain_by_hand, &whole, &stepwise}) {

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   torch::manual_seed(0);
   const auto module = std::make_shared<Encoder>();
   module->eval();
-  const addend::TracedModel model = addend::Trace(addend::FromModule(module));
+  const addend::TracedModel model(addend::FromModule(module));
   if (argc < 2) {
     Compare(model);
     return 0;

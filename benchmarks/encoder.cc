@@ -70,7 +70,8 @@ void Decompose(addend::Preset preset, addend::Check check) {
   addend::DecomposeOptions options;
   options.policy.preset = preset;
   options.policy.check = check;
-  const addend::Decomposition result = addend::Trace(addend::FromModule(setting.network)).Decompose({input}, options);
+  const addend::Decomposition result =
+      addend::TracedModel(addend::FromModule(setting.network)).Decompose({input}, options);
   benchmark::DoNotOptimize(result.outputs[0].composition.components().data_ptr());
 }
 

@@ -267,8 +267,8 @@ int main(int argc, char** argv) {
     model(ids);
     forward = std::min(forward, Seconds() - start);
   }
-  const addend::TracedModel traced =
-      addend::Trace(addend::FromFunction([&](const std::vector<at::Tensor>& in) { return model(in[0]); }));
+  const addend::TracedModel traced(
+      addend::FromFunction([&](const std::vector<at::Tensor>& in) { return model(in[0]); }));
   addend::Input input;
   input.value = ids;
   input.split = addend::Split::AlongDims({1});

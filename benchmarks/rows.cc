@@ -146,7 +146,7 @@ void Measure(benchmark::State& state, const Setting& setting, int64_t rows, cons
   options.targets.clear();
   for (int64_t t = 0; t < asked.targets; ++t) options.targets.push_back(addend::ParseTarget(std::to_string(t)));
   if (asked.kept) options.references = std::make_shared<addend::ReferenceCache>();
-  const addend::TracedModel model = addend::Trace(addend::LoadTorchScript(setting.path));
+  const addend::TracedModel model(addend::LoadTorchScript(setting.path));
   const auto inputs_of = [&](const std::vector<at::Tensor>& batch) {
     std::vector<addend::Input> inputs(batch.size());
     for (size_t k = 0; k < batch.size(); ++k) {

@@ -86,7 +86,7 @@ void Run(const std::string& path, const std::string& file, const std::string& ba
   const c10::AutoGradMode no_grad(false);
   const addend::TensorPlace place = addend::ParseTensorPlace(file);
   const Tensor all = addend::SelectTensor(addend::ReadTensorFile(place.path), place, {"input"}).second;
-  const addend::TracedModel model = addend::Trace(addend::LoadModel(path));
+  const addend::TracedModel model(addend::LoadModel(path));
   addend::Input input;
   input.split = addend::Split::AlongDims({1});
   AttributeOptions options;

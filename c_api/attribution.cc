@@ -86,9 +86,9 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     const std::vector<SeveralBaselines> several = SeveralOf(inputs);
     BaselinesAttribution found;
     if (several.empty()) {
-      found.mean = Attribute(Trace(traced), InputsOf(inputs), options);
+      found.mean = Attribute(TracedModel(traced), InputsOf(inputs), options);
     } else {
-      found = AttributeBaselines(Trace(traced), InputsOf(inputs), several, options);
+      found = AttributeBaselines(TracedModel(traced), InputsOf(inputs), several, options);
     }
     KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
     AttributionBody made = AttributionOf(std::move(found.mean), options, inputs, run.context, run.model.path);

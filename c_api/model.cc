@@ -108,7 +108,7 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
     compositions.push_back(
         Composition::FromLabels(numbers(input.value), input.labels, numbers(input.reference), prepared.numc));
   }
-  const TracedModel traced = Trace(asked.model);
+  const TracedModel traced(asked.model);
   // Every run begins as the first one did, and whoever draws next draws what follows one run.
   const std::vector<at::Tensor> of_inputs = ValuesOf(prepared);
   const std::shared_ptr<ModelState> before = asked.model->KeepState();
@@ -224,7 +224,7 @@ ADDEND_API addend_status* addend_model_run(const addend_model* model, const adde
   return Guard([&] {
     const ModelRun run(nullptr, model, request, out_results, "out_results");
     const AskedModel asked = AskedOf(run.model, run.request);
-    Give(out_results, OutputsOf(Trace(asked.model).Run(CopiesOf(asked.inputs))), nullptr);
+    Give(out_results, OutputsOf(TracedModel(asked.model).Run(CopiesOf(asked.inputs))), nullptr);
   });
 }
 
@@ -236,7 +236,7 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     RequireOneBaseline(inputs);
     DecomposeOptions options = OptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);
-    Decomposition decomposition = Trace(traced).Decompose(InputsOf(inputs), options);
+    Decomposition decomposition = TracedModel(traced).Decompose(InputsOf(inputs), options);
     KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
     ResultsBody results = ResultsOf(std::move(decomposition), inputs, run.context.policy.preset, run.model.path);
     LogNotes(run.context, results.run->report);

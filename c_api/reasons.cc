@@ -75,7 +75,7 @@ ADDEND_API addend_status* addend_model_interactions(const addend_context* contex
     std::vector<std::string> names;
     for (const Component& component : named->components.list) names.push_back(component.name);
     const std::vector<BoundConcept> bound = BindConcepts(described, names);
-    Interactions found = AttributeInteractions(Trace(traced), asked, GroupsOf(bound, names.size()), options);
+    Interactions found = AttributeInteractions(TracedModel(traced), asked, GroupsOf(bound, names.size()), options);
     const auto record = RecordOf(std::move(found.attribution.report), prepared.numc, inputs, {},
                                  run.context.policy.preset, run.model.path);
     LogNotes(run.context, record->report);

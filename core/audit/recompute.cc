@@ -196,7 +196,7 @@ Json Recomputer::Compute(const Json& record, const Json& content) {
       input.name = record["inputs"]["tensors"].at(argument).at("name").get<std::string>();
       input.value = values.at(argument++).to(where);
     }
-    const Attribution attribution = Attribute(Trace(model), asked.inputs, asked.options);
+    const Attribution attribution = Attribute(TracedModel(model), asked.inputs, asked.options);
     const Json& targets = record.at("targets");
     Comparison comparison;
     if (targets.size() != attribution.targets.size()) comparison.AddOther();

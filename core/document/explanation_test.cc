@@ -137,7 +137,7 @@ TEST(Explain, HasTheToleranceOfItsRun) {
 
 TEST(Explain, OfAnAttributionHasTheSameTolerance) {
   Input input = Columns();
-  const TracedModel model = Trace(FromFunction([](const std::vector<at::Tensor>& in) { return in[0].tanh() * 2; }));
+  const TracedModel model(FromFunction([](const std::vector<at::Tensor>& in) { return in[0].tanh() * 2; }));
   const Attribution attribution = Attribute(model, {input});
   auto run = RunWith(input);
   run->report = attribution.report;

@@ -189,8 +189,8 @@ TEST(FindReasons, TellsEachRowWithItsOwnValues) {
 
 TEST(FindReasons, OfALinearModelAreWeightTimesMove) {
   const at::Tensor weight = at::tensor({2.0, -1.0, 0.5}, at::kDouble).view({3, 1});
-  const TracedModel model =
-      Trace(FromFunction([weight](const std::vector<at::Tensor>& in) { return at::matmul(in[0], weight); }));
+  const TracedModel model(
+      FromFunction([weight](const std::vector<at::Tensor>& in) { return at::matmul(in[0], weight); }));
   Input input;
   input.value = at::tensor({1.0, 3.0, -4.0, -1.0, 0.0, 2.0}, at::kDouble).view({2, 3});
   input.split = Split::AlongDims({1});

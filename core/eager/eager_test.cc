@@ -290,7 +290,7 @@ TEST_P(ChainTest, EqualsTheTracedModel) {
   DecomposeOptions options;
   options.policy = policy;
   const auto model = FromFunction([&](const std::vector<Tensor>& x) { return InModel(x[0], weights); });
-  const Decomposed traced = Trace(model).Decompose({input}, options).outputs[0];
+  const Decomposed traced = TracedModel(model).Decompose({input}, options).outputs[0];
 
   const Composition eager = Eagerly(Composition::Diagonal(value, {1}, baseline), weights, policy);
   ExpectNear(eager.value(), traced.value, 1e-13);
@@ -379,9 +379,9 @@ TEST(CarriedTest, TracedOutputsGoOnEagerly) {
   const auto whole = FromFunction([&](const std::vector<Tensor>& x) { return x[0].matmul(w).tanh().matmul(w).tanh(); });
   DecomposeOptions options;
   options.policy = Faithful();
-  const Composition first = Trace(half).Decompose({input}, options).outputs[0].composition;
+  const Composition first = TracedModel(half).Decompose({input}, options).outputs[0].composition;
   ExpectSameParts(first.matmul(w, Faithful()).tanh(Faithful()),
-                  Trace(whole).Decompose({input}, options).outputs[0].composition, 1e-13);
+                  TracedModel(whole).Decompose({input}, options).outputs[0].composition, 1e-13);
 }
 
 TEST(CarriedTest, MixedDtypesPromote) {

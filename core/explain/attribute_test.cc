@@ -179,7 +179,7 @@ TEST(Attribute, EveryInputGetsATensorOfItsShape) {
   const Tensor given = Random({2, 2, 3, 4}, 5);
   parts.value = given.sum(0) + 1;
   parts.split = Split::Parts(given);
-  const TracedModel model = Trace(FromFunction([table](const std::vector<Tensor>& in) {
+  const TracedModel model(FromFunction([table](const std::vector<Tensor>& in) {
     // The ids are read through copies and views of other shapes.
     const Tensor embedded = at::embedding(table, in[0].t().clone()).transpose(0, 1);
     return at::layer_norm(embedded * in[1] + in[3].tanh(), {4}).matmul(in[2]).sum(1);
@@ -377,7 +377,7 @@ TEST(Attribute, InfluenceBetweenExamplesOfIdsIsNoted) {
     AttributeOptions options;
     options.each_example = true;
     options.targets = {Element({0})};
-    const TracedModel model = Trace(FromFunction([&](const std::vector<Tensor>& in) {
+    const TracedModel model(FromFunction([&](const std::vector<Tensor>& in) {
       const Tensor embedded = at::embedding(table, in[0]);  // [examples, positions, 6]
       return (positions_first ? attend(embedded.transpose(0, 1)).transpose(0, 1) : attend(embedded)).mean(1);
     }));

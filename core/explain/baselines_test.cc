@@ -101,7 +101,7 @@ TEST(BaselineWords, WhatDoesNotFitIsSaid) {
 TEST(BaselineWords, ADecompositionMeasuresFromThere) {
   const Tensor image = Random({1, 3, 6, 6}, 4);
   const Tensor mean = at::tensor({0.5, -1.0, 2.0}, at::kDouble);
-  const auto model = Trace(FromFunction(
+  const auto model = TracedModel(FromFunction(
       [](const std::vector<Tensor>& in) {
         return in[0].tanh().sum({2, 3});
       },
@@ -124,7 +124,7 @@ TEST(BaselineWords, ADecompositionMeasuresFromThere) {
 TEST(BaselineWords, InsideTheModelTheValueIsNotKnownYet) {
   const Tensor held = at::tensor({1.0, 2.0, 3.0}, at::kDouble);
   const auto model =
-      Trace(FromFunction([](const std::vector<Tensor>& in) { return (in[0] * 2).tanh(); }, {{"held", held}}));
+      TracedModel(FromFunction([](const std::vector<Tensor>& in) { return (in[0] * 2).tanh(); }, {{"held", held}}));
   Input plain;
   plain.value = Random({2, 3, 4, 4}, 1);
   const auto from = [&](const std::string& word) {

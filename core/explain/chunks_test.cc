@@ -33,7 +33,7 @@ class Chunks : public testing::TestWithParam<SmallModel> {
     input.split = Split::AlongDims({1});
     input.baseline = Baseline::Of(Random({2, 6}, 2));
     at::manual_seed(5);
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0].clone()); }))
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0].clone()); }))
         .Decompose({input}, options);
   }
 };

@@ -178,7 +178,7 @@ class ComplexModels : public testing::TestWithParam<SmallModel> {
     input.value = value;
     input.split = Split::AlongDims({1});
     input.baseline = Baseline::Of(baseline);
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); }))
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); }))
         .Decompose({input}, options);
   }
 };

@@ -62,7 +62,7 @@ Tensor Decoder(const Weights& w, Tensor h, at::ScalarType wide_dtype = at::kFloa
 }
 
 TracedModel OfIds(const Weights& w, at::ScalarType wide = at::kFloat) {
-  return Trace(FromFunction(
+  return TracedModel(FromFunction(
       [w, wide](const std::vector<Tensor>& in) { return Decoder(w, at::embedding(w.table, in[0]), wide); }));
 }
 
@@ -115,7 +115,7 @@ TEST_P(ComputeDtypeTest, OfAnInputInAHalfType) {
   const Weights half = Drawn().To(GetParam());
   const Tensor x = Random({1, 5, 8}, 20).to(GetParam());
   const auto model = [](const Weights& w) {
-    return Trace(FromFunction([w](const std::vector<Tensor>& in) { return Decoder(w, in[0]); }));
+    return TracedModel(FromFunction([w](const std::vector<Tensor>& in) { return Decoder(w, in[0]); }));
   };
   const auto input = [&](const Tensor& value) { return SplitInput(value, {1}, at::zeros_like(value)); };
   const Attribution converted =
@@ -171,7 +171,7 @@ TEST_P(ComputeInDoubleTest, OfAnInputBothWays) {
   const Weights own = Drawn().To(GetParam());
   const Tensor x = Random({1, 5, 8}, 20).to(GetParam());
   const auto model = [](const Weights& w, at::ScalarType wide) {
-    return Trace(FromFunction([w, wide](const std::vector<Tensor>& in) { return Decoder(w, in[0], wide); }));
+    return TracedModel(FromFunction([w, wide](const std::vector<Tensor>& in) { return Decoder(w, in[0], wide); }));
   };
   const Tensor baseline = Random({1, 5, 8}, 21).to(GetParam());
   const auto input = [&](at::ScalarType dtype) { return SplitInput(x.to(dtype), {1}, baseline.to(dtype)); };
@@ -193,7 +193,7 @@ TEST_P(ComputeInDoubleTest, OfAnInputBothWays) {
 
 // A tensor in single precision that the model writes into stays one, and rounds what is written.
 TEST(ComputeInDouble, WritesRoundAsInTheModel) {
-  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
+  const TracedModel model(FromFunction([](const std::vector<Tensor>& in) {
     Tensor kept = in[1].clone();
     kept.select(0, 0).copy_(in[0].sum(0) * 3);
     return kept * 2 + in[0];
@@ -230,7 +230,7 @@ double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item
 
 // Operators see a wide copy of an input, so a model that writes its input writes that copy.
 TEST(ComputeInDouble, AnOutputThatIsTheWrittenInputHasWhatWasWritten) {
-  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
+  const TracedModel model(FromFunction([](const std::vector<Tensor>& in) {
     in[0].div_(3);
     return in[0];
   }));
@@ -252,7 +252,7 @@ TEST(ComputeInDouble, AnOutputThatIsTheWrittenInputHasWhatWasWritten) {
 
 // The plain model that a reference is verified by, and a plan compared with, is computed as the traced one is.
 TEST(ComputeInDouble, ThePlainModelSeesTheSameInput) {
-  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) { return in[0].div_(3) + 1; }));
+  const TracedModel model(FromFunction([](const std::vector<Tensor>& in) { return in[0].div_(3) + 1; }));
   const Input input = SplitInput(Random({3, 4}, 5, at::kFloat), {1}, Random({3, 4}, 6, at::kFloat));
   AttributeOptions options = InDouble();
   options.verify_reference = true;
@@ -263,7 +263,7 @@ TEST(ComputeInDouble, ThePlainModelSeesTheSameInput) {
 
 // The rounding of parts in single precision is no failure of the operators that compute in double precision.
 TEST(ComputeInDouble, WhatGivenPartsMissIsLeftover) {
-  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) { return at::tanh(in[0]) * 3; }));
+  const TracedModel model(FromFunction([](const std::vector<Tensor>& in) { return at::tanh(in[0]) * 3; }));
   const Tensor x = Random({3, 4}, 5, at::kFloat);
   Input input;
   input.value = x;
@@ -291,7 +291,7 @@ class WritesIntoSinglePrecision : public testing::TestWithParam<Write> {};
 // Operators that want both in one dtype write what is computed in double precision into a cache in single precision.
 TEST_P(WritesIntoSinglePrecision, AreRounded) {
   const Tensor cache = at::zeros({3, 4}, at::kFloat);
-  const TracedModel model = Trace(FromFunction([cache](const std::vector<Tensor>& in) {
+  const TracedModel model(FromFunction([cache](const std::vector<Tensor>& in) {
     cache.zero_();
     GetParam().into(cache, in[0].narrow(0, 0, 2) / 3);
     return cache * 2 + in[0];
@@ -332,8 +332,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ComputeInDouble, BytesAreReadAsTheyAre) {
   const Tensor numbers = Random({3, 4}, 6, at::kFloat);
   const Tensor bits = numbers.view(at::kInt);
-  const TracedModel model =
-      Trace(FromFunction([bits](const std::vector<Tensor>& in) { return in[0] * bits.view(at::kFloat); }));
+  const TracedModel model(
+      FromFunction([bits](const std::vector<Tensor>& in) { return in[0] * bits.view(at::kFloat); }));
   const Tensor x = Random({3, 4}, 5, at::kFloat);
   const Decomposed output = model.Decompose({SplitInput(x, {1})}, PartsInDouble(Direction::kForward)).outputs[0];
   EXPECT_TRUE(at::equal(output.value, x.to(at::kDouble) * numbers.to(at::kDouble)));

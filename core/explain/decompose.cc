@@ -134,6 +134,10 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   return decomposition;
 }
 
+TracedModel::TracedModel(std::shared_ptr<Model> model) : model_(std::move(model)) {
+  if (model_ == nullptr) throw InvalidArgument("there is no model");
+}
+
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   if (options.chunk < 0 || options.memory_bytes < 0) {
     throw InvalidArgument("chunk and memory_bytes count components and bytes; 0 leaves the choice open");
@@ -157,11 +161,6 @@ c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {
     shapes.push_back(TensorText(input));
   }
   return RunModel(*model_, arguments, absl::StrJoin(shapes, ", "));
-}
-
-TracedModel Trace(std::shared_ptr<Model> model) {
-  if (model == nullptr) throw InvalidArgument("there is no model");
-  return TracedModel(std::move(model));
 }
 
 }  // namespace addend

@@ -61,9 +61,12 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options);
 // Makes the composition of a probe, with its origin. `marks`: bits of Freeze.
 Composition MakeComposition(const ProbeRows& rows, uint32_t marks);
 
+// A model (a C++ module, a TorchScript file, a function; see model.h) that can be decomposed. The model itself is
+// unchanged.
 class TracedModel {
  public:
-  explicit TracedModel(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+  // Throws InvalidArgument if there is no model.
+  explicit TracedModel(std::shared_ptr<Model> model);
 
   // Throws Error: InvalidArgument for inputs that do not fit, Unimplemented with the position of an operator that no
   // rule covers, Internal with that of a tracing failure.
@@ -75,10 +78,6 @@ class TracedModel {
  private:
   std::shared_ptr<Model> model_;
 };
-
-// Wraps a model (a C++ module, a TorchScript file, a function; see model.h) so that it can be decomposed. The model
-// itself is unchanged.
-TracedModel Trace(std::shared_ptr<Model> model);
 
 }  // namespace addend
 

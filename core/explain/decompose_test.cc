@@ -35,7 +35,7 @@ class BothTruths : public testing::TestWithParam<SmallModel> {
     input.split = Split::AlongDims({1});
     input.baseline = Baseline::Of(baseline_);
     at::manual_seed(5);
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); }))
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); }))
         .Decompose({input}, options);
   }
 };
@@ -79,7 +79,7 @@ TEST_P(NoFalseAlarm, InSinglePrecision) {
   DecomposeOptions options;
   options.everything = true;
   const auto model = FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); });
-  EXPECT_NO_THROW(Trace(model).Decompose({input}, options));
+  EXPECT_NO_THROW(TracedModel(model).Decompose({input}, options));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -121,7 +121,7 @@ TEST(Decompose, SeveralInputsShareTheComponentAxis) {
   const Tensor a = Random({2, 3}, 6);
   const Tensor b = Random({2, 2}, 7);
   const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0].sum(1) * in[1].sum(1); });
-  const auto result = Trace(model).Decompose({SplitInput(a, {1}), SplitInput(b, {1})});
+  const auto result = TracedModel(model).Decompose({SplitInput(a, {1}), SplitInput(b, {1})});
   ASSERT_EQ(result.numc, 5);
   const Tensor expected_a = a.t() * b.sum(1) / 2;
   const Tensor expected_b = b.t() * a.sum(1) / 2;
@@ -138,7 +138,7 @@ TEST(Decompose, SharedMemoryThatIsWrittenIsReported) {
     AttributeOptions options;
     options.targets[0].top1 = false;
     options.targets[0].index = {0, 0};
-    const TracedModel traced = Trace(FromFunction(model));
+    const TracedModel traced(FromFunction(model));
     return testing::PrintToString(traced.Decompose(inputs).report.notes) +
            testing::PrintToString(Attribute(traced, inputs, options).report.notes);
   };
@@ -157,7 +157,7 @@ TEST(Decompose, PlainInputsTakePartInTheReference) {
   const Tensor a = Random({2, 3}, 8);
   const Tensor b = Random({2, 3}, 9);
   const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0] * in[1] + in[1]; });
-  const auto result = Trace(model).Decompose({SplitInput(a, {1}), Input::Plain(b)});
+  const auto result = TracedModel(model).Decompose({SplitInput(a, {1}), Input::Plain(b)});
   EXPECT_TRUE(at::equal(result.outputs[0].composition.reference(), b));
 }
 
@@ -393,7 +393,7 @@ TEST(Decompose, ProbesByIndexNameAndLogits) {
   DecomposeOptions options;
   options.probes = {"#0", "aten::gelu", "head", "logits"};
   const Tensor x = Random({1, 4}, 5);
-  const auto result = Trace(model).Decompose({SplitInput(x, {1})}, options);
+  const auto result = TracedModel(model).Decompose({SplitInput(x, {1})}, options);
   ASSERT_EQ(result.probes.size(), 4u);
   EXPECT_TRUE(at::equal(result.probes[0].value, at::gelu(x)));
   EXPECT_TRUE(at::equal(result.probes[1].value, at::gelu(x)));
@@ -408,7 +408,7 @@ TEST(Decompose, ProbesByIndexNameAndLogits) {
                                                         {"aten::relu", "does not call aten::relu"},
                                                         {"aten::gelu:4", "only 1 times"}}) {
     options.probes = {selector};
-    EXPECT_THAT(MessageOf([&] { Trace(model).Decompose({SplitInput(x, {1})}, options); }), HasSubstr(message));
+    EXPECT_THAT(MessageOf([&] { TracedModel(model).Decompose({SplitInput(x, {1})}, options); }), HasSubstr(message));
   }
 }
 
@@ -430,8 +430,7 @@ TEST(Decompose, ProbesAreTakenInTime) {
 TEST(Decompose, RunIsThePlainModel) {
   const Tensor w = Random({50, 40}, 4, at::kFloat);
   const Tensor x = Random({3, 40}, 5, at::kFloat);
-  const TracedModel model =
-      Trace(FromFunction([w](const std::vector<Tensor>& in) { return at::gelu(at::linear(in[0], w)); }));
+  const TracedModel model(FromFunction([w](const std::vector<Tensor>& in) { return at::gelu(at::linear(in[0], w)); }));
   EXPECT_TRUE(at::equal(model.Run({x}).toTensor(), at::gelu(at::linear(x, w))));
   EXPECT_EQ(model.Decompose({SplitInput(x, {1})}).numc, 40);
 }
@@ -447,7 +446,7 @@ class ModelOfSeveralResults : public Model {
 
 TEST(Decompose, OutputsAreNamedByTheirPlaceAmongAllTensors) {
   const Tensor x = Random({4}, 5);
-  const Decomposition found = Trace(std::make_shared<ModelOfSeveralResults>()).Decompose({SplitInput(x, {0})});
+  const Decomposition found = TracedModel(std::make_shared<ModelOfSeveralResults>()).Decompose({SplitInput(x, {0})});
   ASSERT_EQ(found.outputs.size(), 2u);
   EXPECT_EQ(found.outputs[0].name, "output.1");
   EXPECT_EQ(found.outputs[1].name, "output.3");
@@ -621,7 +620,7 @@ TEST(Checks, WhatOperandsMissIsNoFailureOfTheNextOperator) {
     options.policy.preset = Preset::kFaithful;
     for (const Check check : {Check::kEveryOp, Check::kOutputs}) {
       options.policy.check = check;
-      const Decomposition result = Trace(FromFunction(model)).Decompose({input}, options);
+      const Decomposition result = TracedModel(FromFunction(model)).Decompose({input}, options);
       EXPECT_LT(result.report.worst_recovery_error, 1e-3) << numc;
       EXPECT_TRUE(result.report.failures.empty()) << numc;
     }

@@ -25,7 +25,7 @@ namespace addend {
 // A function of one tensor; `named` is what it reads beside it.
 inline TracedModel ModelOf(std::function<at::Tensor(const at::Tensor&)> function,
                            std::vector<std::pair<std::string, at::Tensor>> named = {}) {
-  return Trace(
+  return TracedModel(
       FromFunction([function = std::move(function)](const std::vector<at::Tensor>& in) { return function(in[0]); },
                    std::move(named)));
 }
@@ -37,7 +37,7 @@ inline Decomposition DecomposeFunction(std::function<at::Tensor(const at::Tensor
 
 inline Decomposition DecomposeFunction(std::function<at::Tensor(const std::vector<at::Tensor>&)> function,
                                        const std::vector<Input>& inputs, const DecomposeOptions& options = {}) {
-  return Trace(FromFunction(std::move(function))).Decompose(inputs, options);
+  return TracedModel(FromFunction(std::move(function))).Decompose(inputs, options);
 }
 
 // One component for each index of `dims`.

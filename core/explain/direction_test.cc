@@ -37,7 +37,7 @@ Decomposition Explain(const Function& function, const std::vector<Input>& inputs
                       Direction direction) {
   options.direction = direction;
   at::manual_seed(5);
-  Decomposition result = Trace(FromFunction(function)).Decompose(inputs, options);
+  Decomposition result = TracedModel(FromFunction(function)).Decompose(inputs, options);
   if (direction != Direction::kAuto) {
     EXPECT_EQ(result.report.backward, direction == Direction::kBackward);
   }
@@ -95,9 +95,9 @@ TEST_P(DirectionsOfScripts, GiveTheSame) {
     DecomposeOptions options;
     options.policy.preset = preset;
     options.direction = Direction::kForward;
-    const Decomposition forward = Trace(model_).Decompose(inputs, options);
+    const Decomposition forward = TracedModel(model_).Decompose(inputs, options);
     options.direction = Direction::kBackward;
-    const Decomposition backward = Trace(model_).Decompose(inputs, options);
+    const Decomposition backward = TracedModel(model_).Decompose(inputs, options);
     EXPECT_TRUE(backward.report.backward);
     ASSERT_EQ(backward.outputs.size(), forward.outputs.size());
     for (size_t k = 0; k < forward.outputs.size(); ++k) ExpectSame(backward.outputs[k], forward.outputs[k], 1e-5);
@@ -204,7 +204,7 @@ TEST(Directions, WhatCannotBeDoneBackwardIsAnError) {
   options.policy.nonlinearity = Nonlinearity::kAbsAffine;
   const Input input = SplitInput(Random({4, 300}, 10), {1});
   try {
-    Trace(FromFunction(Classified)).Decompose({input}, options);
+    TracedModel(FromFunction(Classified)).Decompose({input}, options);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), absl::StatusCode::kFailedPrecondition);
@@ -213,7 +213,7 @@ TEST(Directions, WhatCannotBeDoneBackwardIsAnError) {
   }
   options.policy.nonlinearity = Policy().nonlinearity;
   options.chunk = 7;
-  EXPECT_THROW(Trace(FromFunction(Classified)).Decompose({input}, options), Error);
+  EXPECT_THROW(TracedModel(FromFunction(Classified)).Decompose({input}, options), Error);
 }
 
 TEST(Directions, TheBudgetHoldsForCotangents) {
@@ -276,7 +276,7 @@ TEST(Directions, AWrongTransposeIsFoundAndNotUsed) {
   options.registry = &registry;
   options.direction = Direction::kBackward;
   const Input input = SplitInput(Random({2, 6}, 13), {1});
-  const Decomposition result = Trace(FromFunction(Cloned)).Decompose({input}, options);
+  const Decomposition result = TracedModel(FromFunction(Cloned)).Decompose({input}, options);
   EXPECT_FALSE(result.report.backward);
   EXPECT_THAT(result.report.notes, testing::Contains(HasSubstr("they were sent forward")));
   ExpectSame(result.outputs[0], Explain(Cloned, {input}, DecomposeOptions(), Direction::kForward).outputs[0]);
@@ -288,9 +288,9 @@ TEST(Directions, AWrongMapFailsAsItDoesForward) {
   options.registry = &registry;
   options.direction = Direction::kBackward;
   const Input input = SplitInput(Random({2, 6}, 13), {1});
-  EXPECT_THROW(Trace(FromFunction(Cloned)).Decompose({input}, options), Error);
+  EXPECT_THROW(TracedModel(FromFunction(Cloned)).Decompose({input}, options), Error);
   options.policy.on_failure = OnFailure::kAbsorb;
-  const Decomposition absorbed = Trace(FromFunction(Cloned)).Decompose({input}, options);
+  const Decomposition absorbed = TracedModel(FromFunction(Cloned)).Decompose({input}, options);
   EXPECT_FALSE(absorbed.report.backward);
   EXPECT_EQ(absorbed.report.failures.size(), 1u);
   EXPECT_LE((absorbed.outputs[0].composition.recovery() - absorbed.outputs[0].value).abs().max().item<double>(), 1e-12);

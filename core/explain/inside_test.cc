@@ -37,7 +37,7 @@ Tensor Rest(const Tensor& heads, const Tensor& x) {
 }
 
 TracedModel Whole() {
-  return Trace(FromFunction([](const std::vector<Tensor>& in) { return Rest(Heads(in[0]), in[0]); }));
+  return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return Rest(Heads(in[0]), in[0]); }));
 }
 
 const char* const kHeads = "aten::contiguous";
@@ -73,7 +73,7 @@ class Inside : public testing::TestWithParam<int> {
     return {heads, Input::Plain(x_)};
   }
   TracedModel Half() const {
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return Rest(in[0], in[1]); }));
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return Rest(in[0], in[1]); }));
   }
 };
 
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(All, Inside, testing::Range(0, 3), [](const auto& info)
 TEST(InsideTensors, MayBeViewsAndBeWrittenLater) {
   const Tensor x = Random({2, 6}, 1);
   const Tensor baseline = Random({2, 3}, 2);
-  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
+  const TracedModel model(FromFunction([](const std::vector<Tensor>& in) {
     const Tensor y = in[0].mm(kWeight);
     const Tensor part = y.narrow(1, 2, 3);
     const Tensor before = part.exp();
@@ -176,7 +176,7 @@ TEST(InsideTensors, TellWhatDoesNotFit) {
               }),
               HasSubstr("aten::softmax does not depend on what is split"));
   int runs = 0;
-  const TracedModel other = Trace(FromFunction(
+  const TracedModel other(FromFunction(
       [&](const std::vector<Tensor>& in) { return ++runs % 2 == 1 ? in[0].mm(kWeight).exp() : in[0].sin().exp(); }));
   EXPECT_THAT(MessageOf([&] { other.Decompose({Input::Plain(x), first}); }), HasSubstr("when it ran again"));
 }
@@ -185,7 +185,7 @@ TEST(InsideTensors, TellWhatDoesNotFit) {
 TEST(InsideState, TheSecondRunBeginsAsTheFirstOneDid) {
   const Tensor h = at::zeros({1, 4}, at::kDouble);
   const auto step = [](const Tensor& x, const Tensor& state) { return at::tanh(x * 2 + state); };
-  const TracedModel model = Trace(FromFunction(
+  const TracedModel model(FromFunction(
       [h, step](const std::vector<Tensor>& in) {
         const Tensor next = step(in[0], h);
         h.copy_(next);
@@ -202,8 +202,8 @@ TEST(InsideState, TheSecondRunBeginsAsTheFirstOneDid) {
 
 TEST(InsideState, RunsThatDifferAllTheSameAreAnError) {
   const auto calls = std::make_shared<double>(0);
-  const TracedModel model =
-      Trace(FromFunction([calls](const std::vector<Tensor>& in) { return at::tanh(in[0] * 2) + (*calls += 1); }));
+  const TracedModel model(
+      FromFunction([calls](const std::vector<Tensor>& in) { return at::tanh(in[0] * 2) + (*calls += 1); }));
   const std::vector<Input> inputs = {Input::Plain(Random({1, 4}, 1)),
                                      Input::Inside("aten::mul", Split::AlongDims({1}), Baseline::Of(0.0))};
   ExpectError(absl::StatusCode::kFailedPrecondition, {"two runs of the model give different results", "aten::add"},
@@ -213,9 +213,9 @@ TEST(InsideState, RunsThatDifferAllTheSameAreAnError) {
 // A function does not tell what its modules returned: of "head", a tanh is behind the operator that reads its weight.
 TEST(Untold, ModulesAreNoted) {
   const Tensor w = Random({3, 4}, 4);
-  const TracedModel model =
-      Trace(FromFunction([w](const std::vector<Tensor>& in) { return at::tanh(at::linear(at::gelu(in[0]), w)); },
-                         {{"head.weight", w}}, {"head"}));
+  const TracedModel model(
+      FromFunction([w](const std::vector<Tensor>& in) { return at::tanh(at::linear(at::gelu(in[0]), w)); },
+                   {{"head.weight", w}}, {"head"}));
   const Tensor x = Random({1, 4}, 5);
   const Input split = SplitInput(x, {1});
   const auto noted = Contains(AllOf(

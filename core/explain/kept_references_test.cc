@@ -45,7 +45,7 @@ void ExpectSame(const Decomposition& kept, const Decomposition& fresh) {
 class Twins {
  public:
   explicit Twins(std::function<Tensor(const Tensor&)> run)
-      : model_(Trace(FromFunction([run](const std::vector<Tensor>& in) { return run(in[0]); }))) {
+      : model_(TracedModel(FromFunction([run](const std::vector<Tensor>& in) { return run(in[0]); }))) {
     kept_.references = std::make_shared<ReferenceCache>();
   }
 
@@ -191,7 +191,7 @@ int CountRuns(const std::string& name, const std::function<void()>& work) {
 
 TEST(KeptReferences, SpareTheRunOnTheBaseline) {
   const Tensor weight = Random({6, 6}, 7);
-  const TracedModel model = Trace(FromFunction(
+  const TracedModel model(FromFunction(
       [&](const std::vector<Tensor>& in) { return at::mm(at::mm(in[0], weight).tanh_().add_(1), weight); }));
   const Tensor baseline = Random({2, 6}, 2);
   AttributeOptions options;

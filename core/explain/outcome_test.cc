@@ -165,8 +165,7 @@ TEST(OwnTerms, AreThoseOfTheLastOperator) {
   const auto far = [](const Tensor& t) { return t + 1e6; };
   const TracedModel plain = ModelOf([&](const Tensor& t) { return far(t) - 1e6; });
   const TracedModel viewed = ModelOf([&](const Tensor& t) { return (far(t) - 1e6).view({5, 2}); });
-  const TracedModel product =
-      Trace(FromFunction([&](const std::vector<Tensor>& in) { return at::matmul(far(in[0]), in[1]); }));
+  const TracedModel product(FromFunction([&](const std::vector<Tensor>& in) { return at::matmul(far(in[0]), in[1]); }));
   const auto expect_no_failure = [](const TracedModel& model, const std::vector<Input>& inputs,
                                     const std::vector<int64_t>& memories) {
     for (const int64_t memory : memories) {
@@ -187,15 +186,15 @@ TEST(OwnTerms, AreThoseOfTheLastOperator) {
 
 // A number that is zero is measured by what cancels in it.
 TEST(RecoveryOfZeros, IsMeasuredByTheParts) {
-  const TracedModel model =
-      Trace(FromFunction([](const std::vector<Tensor>& in) { return (at::tanh(in[0]) - at::tanh(in[1])) * 2; }));
+  const TracedModel model(
+      FromFunction([](const std::vector<Tensor>& in) { return (at::tanh(in[0]) - at::tanh(in[1])) * 2; }));
   const Tensor x = Random({3, 40}, 3, at::kFloat);
   const std::vector<Input> inputs = {SplitInput(x, {1}), SplitInput(x.clone(), {1})};
   DecomposeOptions options;
   options.policy.preset = Preset::kFaithful;
   options.direction = Direction::kForward;
-  const TracedModel sums =
-      Trace(FromFunction([](const std::vector<Tensor>& in) { return (in[0].exp().sum(1) - in[1].exp().sum(1)) * 2; }));
+  const TracedModel sums(
+      FromFunction([](const std::vector<Tensor>& in) { return (in[0].exp().sum(1) - in[1].exp().sum(1)) * 2; }));
   for (const TracedModel& one : {model, sums}) {
     const Decomposition found = one.Decompose(inputs, options);
     EXPECT_EQ(found.outputs[0].value.abs().max().item<double>(), 0);

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Small, SmallModelsPlanned, testing::ValuesIn(SmallModel
 using PlannedScripts = ScriptTest;
 
 TEST_P(PlannedScripts, HaveTheSameBits) {
-  const TracedModel model = Trace(model_);
+  const TracedModel model(model_);
   std::vector<Input> inputs;
   for (const Tensor& tensor : inputs_) inputs.push_back(SplitInput(tensor, {1}));
   for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
@@ -150,8 +150,8 @@ TEST(Plan, RefusesOtherSizesAndTypes) {
 }
 
 TEST(Plan, KeepsPlainInputs) {
-  const TracedModel model =
-      Trace(FromFunction([](const std::vector<Tensor>& in) { return at::softmax(in[0].mm(Weight()) * in[1], 1); }));
+  const TracedModel model(
+      FromFunction([](const std::vector<Tensor>& in) { return at::softmax(in[0].mm(Weight()) * in[1], 1); }));
   const Input plain = Input::Plain(Random({3, 6}, 2));
   const Plan plan = PlanOf(model, {SplitInput(Random({3, 6}, 1), {1}), plain});
   ExpectPlanChangesNothing(plan, model, {Random({3, 6}, 5), plain.value.clone()});
@@ -377,7 +377,7 @@ TEST(Plan, FollowsNumbersOnReferencesThatDependOnTheRow) {
 TEST(Plan, FollowsIds) {
   const Tensor table = Random({12, 4}, 7);
   const Tensor offsets = at::tensor({0, 4, 8}, at::kLong);
-  const TracedModel model = Trace(FromFunction([=](const std::vector<Tensor>& in) {
+  const TracedModel model(FromFunction([=](const std::vector<Tensor>& in) {
     const Tensor vectors = at::embedding(table, in[0] + offsets);
     const Tensor crossed = (vectors.sum(1).square() - vectors.square().sum(1)) * 0.5;
     return crossed.sum(1) + at::relu(in[1].mm(Weight())).sum(1);

@@ -42,7 +42,7 @@ class PrecisionTest : public testing::Test {
     return input;
   }
   static TracedModel Layer() {
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return at::linear(in[0], at::ones({2, 3})); }));
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return at::linear(in[0], at::ones({2, 3})); }));
   }
 
  private:
@@ -113,7 +113,7 @@ TEST_F(PrecisionTest, AToleranceThatWasChosenStays) {
 
 TEST_F(PrecisionTest, NothingIsSaidOfAModelThatMultipliesNothing) {
   at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::MEDIUM);
-  const TracedModel sum = Trace(FromFunction([](const std::vector<Tensor>& in) { return at::relu(in[0]).sum(1); }));
+  const TracedModel sum(FromFunction([](const std::vector<Tensor>& in) { return at::relu(in[0]).sum(1); }));
   EXPECT_THAT(Attribute(sum, {Row()}, {}).report.notes, Not(Contains(HasSubstr("multipl"))));
 }
 

@@ -340,7 +340,7 @@ class RewriteLaws : public testing::TestWithParam<Case> {
     }
     DecomposeOptions own = options;
     own.registry = &TestRegistry();
-    return Trace(model_).Decompose(inputs, own);
+    return TracedModel(model_).Decompose(inputs, own);
   }
 
   std::unique_ptr<Draw> draw_;
@@ -499,7 +499,7 @@ class OwnRewrites : public testing::Test {
     DecomposeOptions options;
     options.registry = &registry_;
     options.everything = true;
-    return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }))
+    return TracedModel(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }))
         .Decompose({input}, options);
   }
 

@@ -30,8 +30,8 @@ TEST_P(DecomposedScripts, DecomposeAsTheModelsDo) {
     input.split = Split::AlongDims({1});
     inputs.push_back(input);
   }
-  const Decomposition expected = Trace(model_).Decompose(inputs);
-  const Decomposition found = Trace(FromProgram(recording.program)).Decompose(inputs);
+  const Decomposition expected = TracedModel(model_).Decompose(inputs);
+  const Decomposition found = TracedModel(FromProgram(recording.program)).Decompose(inputs);
   ASSERT_EQ(found.outputs.size(), expected.outputs.size());
   for (size_t k = 0; k < expected.outputs.size(); ++k) {
     const Composition& a = expected.outputs[k].composition;
@@ -64,7 +64,7 @@ TEST(DecomposedScript, GivesTheSourceLineOfAnOperator) {
   input.value = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
   input.split = Split::AlongDims({0});
   try {
-    Trace(LoadTorchScript(path)).Decompose({input});
+    TracedModel(LoadTorchScript(path)).Decompose({input});
     FAIL() << "nothing was thrown";
   } catch (const Error& e) {
     EXPECT_EQ(e.position().op, "aten::special_airy_ai");

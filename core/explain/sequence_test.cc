@@ -31,7 +31,7 @@ Decomposition Decompose(std::shared_ptr<Model> model, const Tensor& value, const
   options.policy.preset = preset;
   if (freeze != kFreezeNothing) options.policy.freeze = freeze;
   options.everything = true;
-  return Trace(std::move(model)).Decompose({input}, options);
+  return TracedModel(std::move(model)).Decompose({input}, options);
 }
 
 std::shared_ptr<Model> Of(Function function) {

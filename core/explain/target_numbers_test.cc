@@ -328,7 +328,7 @@ TEST(Attribute, ComputesInTheDtypeOfTheModel) {
 
 TEST(Attribute, SaysWhereAContinuationIsNotWhatTheModelWasGiven) {
   const Tensor table = Random({6, 6}, 3);
-  const TracedModel model = Trace(FromFunction(
+  const TracedModel model(FromFunction(
       [&](const std::vector<Tensor>& in) { return at::linear(at::embedding(table, in[0]).cumsum(1), Weight()); }));
   Input ids;
   ids.value = at::tensor({1, 5, 2, 4, 0}, at::kLong).view({1, 5});

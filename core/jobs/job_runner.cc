@@ -259,7 +259,7 @@ Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
       if (error.code() != absl::StatusCode::kFailedPrecondition) throw;
     }
   }
-  return addend::Attribute(Trace(model_), InputsOf(there), request_.options, influence_);
+  return addend::Attribute(TracedModel(model_), InputsOf(there), request_.options, influence_);
 }
 
 std::vector<double> JobRunner::ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const {
@@ -355,7 +355,7 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
           const std::vector<at::Tensor> own = Choose(rows.inputs, {place});
           std::optional<Attribution> alone;
           try {
-            alone = addend::Attribute(Trace(model_), InputsOf(OnDevice(own)), request_.options);
+            alone = addend::Attribute(TracedModel(model_), InputsOf(OnDevice(own)), request_.options);
           } catch (const Error& error) {
             if (IsOfMachine(error)) throw;
             refuse(rows.first + place, error.what());

@@ -95,7 +95,7 @@ class JobsTest : public testing::Test {
     input.value = rows_.narrow(0, row, 1);
     input.baseline.tensor = input.baseline.tensor.reshape({1, -1});
     AttributeOptions options;
-    return Attribute(Trace(LoadModel(kModel)), {input}, options).targets[0];
+    return Attribute(TracedModel(LoadModel(kModel)), {input}, options).targets[0];
   }
 
   std::string folder_;

@@ -38,7 +38,7 @@ void CheckBudget(const Network& network, const Budget& budget) {
   input.value = at::randn({1, 6, kWidth}).to(far::TheDevice());
   input.split = Split::AlongDims({1});
   input.baseline = Baseline::Of(0.0);
-  const TracedModel model = Trace(FromFunction([network](const std::vector<Tensor>& in) { return network(in[0]); }));
+  const TracedModel model(FromFunction([network](const std::vector<Tensor>& in) { return network(in[0]); }));
   const auto operators = static_cast<double>(model.Decompose({input}).report.operators);
   const auto plan = AttributionPlan::Make(model.model(), {input}, {});
   plan->Attribute({input.value});

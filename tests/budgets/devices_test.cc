@@ -20,7 +20,7 @@ using at::Tensor;
 using Network = std::function<Tensor(const Tensor&)>;
 
 TracedModel ModelOf(const Network& network) {
-  return Trace(FromFunction([network](const std::vector<Tensor>& in) { return network(in[0]); }));
+  return TracedModel(FromFunction([network](const std::vector<Tensor>& in) { return network(in[0]); }));
 }
 
 Input Of(const Tensor& value, const Baseline& baseline) {

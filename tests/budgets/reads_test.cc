@@ -25,7 +25,7 @@ class ReadsTest : public testing::Test {
   template <typename Network = Encoder>
   static TracedModel ModelOf(int layers) {
     const Network network(layers, far::TheDevice());
-    return Trace(FromFunction([network](const std::vector<Tensor>& in) { return network(in[0]); }));
+    return TracedModel(FromFunction([network](const std::vector<Tensor>& in) { return network(in[0]); }));
   }
   static Input Tokens() {
     at::manual_seed(8);
@@ -80,7 +80,7 @@ TEST_F(ReadsTest, SoDoModelsOfIds) {
   const Tensor table = Weight(2 * kTokens, kWidth).to(far::TheDevice());
   for (const int layers : {1, 6}) {
     const Encoder network(layers, far::TheDevice());
-    const TracedModel model = Trace(
+    const TracedModel model(
         FromFunction([network, table](const std::vector<Tensor>& in) { return network(at::embedding(table, in[0])); }));
     EXPECT_LE(ReadsOf([&] { Attribute(model, {ids}, {}); }), kMost) << layers << " layers";
     EXPECT_LE(ReadsOf([&] { model.Decompose({ids}); }), kMost) << layers << " layers";

@@ -110,7 +110,7 @@ TEST_P(Written, IsExplained) {
   ASSERT_FALSE(outputs.empty());
   if (!outputs[0].is_floating_point()) GTEST_SKIP() << "gives no floating-point numbers first";
   options.targets[0].index = std::vector<int64_t>(static_cast<size_t>(outputs[0].dim()), 0);
-  const Attribution found = Attribute(Trace(model), inputs, options);
+  const Attribution found = Attribute(TracedModel(model), inputs, options);
   const Contributions& target = found.targets[0];
   double sum = target.reference + target.leftover;
   for (const double contribution : target.contributions) sum += contribution;
@@ -159,7 +159,7 @@ TEST(Exported, IsExplainedLikeTheSameTorchScriptModel) {
   options.targets[0].top1 = false;
   options.targets[0].index = {1, 2};
   const auto contributions = [&](const std::shared_ptr<Model>& model) {
-    return Attribute(Trace(model), {input}, options).targets[0].contributions;
+    return Attribute(TracedModel(model), {input}, options).targets[0].contributions;
   };
   EXPECT_EQ(contributions(exported), contributions(scripted));
   // addmm and linear round apart.
@@ -222,7 +222,7 @@ TEST(Exported, GuardsABranchTakenOnData) {
 // Each run begins with what the file holds, on whatever thread: no run sees what another one writes.
 TEST(Exported, BuffersAreNoMatterOfOtherThreads) {
   const auto model = LoadExported(Committed("counter.pt2"));
-  const TracedModel traced = Trace(model);
+  const TracedModel traced(model);
   std::atomic<int> wrong = 0;
   const auto work = [&](int thread) {
     const c10::AutoGradMode no_grad(false);

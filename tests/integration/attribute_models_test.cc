@@ -85,7 +85,7 @@ class BothWays : public testing::TestWithParam<std::tuple<WholeModel, const char
 TEST_P(BothWays, GiveTheSameContributions) {
   ScriptOptions script;
   script.dtype = at::kDouble;
-  const TracedModel model = Trace(LoadTorchScript(std::get<0>(GetParam()).model, script));
+  const TracedModel model(LoadTorchScript(std::get<0>(GetParam()).model, script));
   const std::vector<Input> inputs = Inputs();
   DecomposeOptions forward;
   forward.policy = PolicyUnderTest();

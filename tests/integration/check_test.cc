@@ -30,7 +30,7 @@ Decomposition Decompose(const Registry& registry, OnFailure on_failure) {
   options.registry = &registry;
   options.everything = true;
   options.policy.on_failure = on_failure;
-  return Trace(LoadTorchScript(kModel)).Decompose({input}, options);
+  return TracedModel(LoadTorchScript(kModel)).Decompose({input}, options);
 }
 
 // The first line of the model's own source that holds `text`, as "language.py:75"; read from the file itself. For an

@@ -95,7 +95,7 @@ class FailureTest : public testing::TestWithParam<Damage> {
     options.policy.on_failure = on_failure;
     options.policy.check = check;
     options.probes = {"aten::tanh", "aten::mul_"};
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return Network(in[0]); }))
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return Network(in[0]); }))
         .Decompose({input}, options);
   }
 
@@ -217,7 +217,7 @@ TEST(ToleranceTest, AUserMayAllowMoreOrLess) {
   const auto failures = [&](const Registry* own, std::optional<double> tolerance) {
     options.registry = own;
     options.policy.tolerance = tolerance;
-    return Trace(FromFunction([](const std::vector<Tensor>& in) { return Network(in[0]); }))
+    return TracedModel(FromFunction([](const std::vector<Tensor>& in) { return Network(in[0]); }))
         .Decompose({input}, options)
         .report.failures.size();
   };
@@ -255,7 +255,7 @@ TEST_P(SteppingTest, BothTruthsHold) {
   for (const Policy& policy : {faithful, fast, gradient}) {
     DecomposeOptions options;
     options.policy = policy;
-    const Decomposition result = Trace(FromFunction([](const std::vector<Tensor>& in) {
+    const Decomposition result = TracedModel(FromFunction([](const std::vector<Tensor>& in) {
                                    return GetParam().run(in[0]);
                                  })).Decompose({input}, options);
     const Composition& parts = result.outputs[0].composition;
@@ -323,8 +323,9 @@ TEST(HalfTest, RecoveryIsExactAndTheRestIsRounding) {
     input.baseline = Baseline::Of(baseline);
     DecomposeOptions options;
     options.everything = true;
-    const Decomposition result =
-        Trace(FromFunction([&](const std::vector<Tensor>& in) { return run(in[0]); })).Decompose({input}, options);
+    const Decomposition result = TracedModel(FromFunction([&](const std::vector<Tensor>& in) {
+                                   return run(in[0]);
+                                 })).Decompose({input}, options);
     const Decomposed& output = result.outputs[0];
     EXPECT_EQ(output.value.scalar_type(), dtype);
     EXPECT_EQ(output.composition.components().scalar_type(), at::kFloat);
@@ -340,7 +341,7 @@ TEST(HalfTest, RecoveryIsExactAndTheRestIsRounding) {
       Tensor y = brain ? at::linear(x, w) : x * w;
       return brain ? (at::tanh(y) * y + 1).sum(1).sigmoid() : (y * y + 1).sum(1);
     };
-    const Decomposition expected = Trace(FromFunction([&](const std::vector<Tensor>& in) {
+    const Decomposition expected = TracedModel(FromFunction([&](const std::vector<Tensor>& in) {
                                      return in_double(in[0]);
                                    })).Decompose({exact}, options);
     const Tensor difference = (expected.outputs[0].composition.components() - output.composition.components()).abs();
@@ -355,7 +356,7 @@ TEST(HalfTest, SmallMovesHaveSlopesAllTheSame) {
   input.split = Split::AlongDims({1});
   input.baseline = Baseline::Of(at::ones({1, 8}, at::kBFloat16));
   const Decomposition result =
-      Trace(FromFunction([](const std::vector<Tensor>& in) { return in[0].exp(); })).Decompose({input});
+      TracedModel(FromFunction([](const std::vector<Tensor>& in) { return in[0].exp(); })).Decompose({input});
   const Tensor move = (input.value.to(at::kDouble) - 1).squeeze(0);
   const Tensor slope = result.outputs[0].composition.components().squeeze(1).diagonal().to(at::kDouble) / move;
   const Tensor expected = (at::expm1(move) * M_E) / move;
@@ -380,7 +381,7 @@ TEST(PoleTest, OnTheLineIsLinearizedAtTheValueAndCounted) {
     DecomposeOptions options;
     options.everything = true;
     options.policy.content_first = kFreezeNothing;
-    const Decomposition result = Trace(FromFunction([&](const std::vector<Tensor>& in) {
+    const Decomposition result = TracedModel(FromFunction([&](const std::vector<Tensor>& in) {
                                    return models[k](in[0]);
                                  })).Decompose({input}, options);
     EXPECT_EQ(result.report.stand_in_references, 1);
@@ -405,7 +406,7 @@ TEST(PoleTest, IsNoneForAQuotientContentFirst) {
   input.split = Split::AlongDims({0});
   input.baseline = Baseline::Of(at::tensor({1.0, -1.0, -3.0}, at::kDouble));
   const Decomposition result =
-      Trace(FromFunction([&](const std::vector<Tensor>& in) { return model(in[0]); })).Decompose({input});
+      TracedModel(FromFunction([&](const std::vector<Tensor>& in) { return model(in[0]); })).Decompose({input});
   EXPECT_EQ(result.report.stand_in_references, 0);
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::equal(parts.reference(), model(input.baseline.tensor)));

@@ -23,7 +23,7 @@ double ResidentMegabytes() {
 TEST(Leak, DecomposingDoesNotGrow) {
   const std::string folder = "docs/examples/models/digits/";
   const TensorFile held_out = ReadTensorFile(folder + "heldout.safetensors");
-  const TracedModel model = Trace(LoadTorchScript(folder + "model.pt"));
+  const TracedModel model(LoadTorchScript(folder + "model.pt"));
   const auto rounds = [&](int n) {
     for (int k = 0; k < n; ++k) {
       Input input;

@@ -36,7 +36,7 @@ class RealModels : public testing::TestWithParam<RealModel> {
   TracedModel Load() const {
     ScriptOptions options;
     options.dtype = GetParam().dtype;
-    return Trace(LoadTorchScript(folder() + "model.pt", options));
+    return TracedModel(LoadTorchScript(folder() + "model.pt", options));
   }
 
   // Sample `row`, split and with the baseline that the model's page tells.

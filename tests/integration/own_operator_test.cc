@@ -107,7 +107,7 @@ Decomposition Decompose(const Function& run, const Registry* registry, MissingRu
   options.everything = true;
   options.registry = registry;
   options.policy.missing_rule = missing_rule;
-  return Trace(FromFunction([&](const std::vector<Tensor>& in) { return run((in[0] * 2).tanh()) * 3; }))
+  return TracedModel(FromFunction([&](const std::vector<Tensor>& in) { return run((in[0] * 2).tanh()) * 3; }))
       .Decompose({input}, options);
 }
 

@@ -25,7 +25,7 @@ Decomposition Decomposed(const Function& f, const Composition& x, const PolicyFi
   DecomposeOptions options;
   options.policy = PolicyOf(fields);
   const auto model = FromFunction([f](const std::vector<Tensor>& inputs) { return f(inputs[0]); });
-  Decomposition result = Trace(model).Decompose({Input::Of(x)}, options);
+  Decomposition result = TracedModel(model).Decompose({Input::Of(x)}, options);
   const Tensor value = f(x.recovery());
   EXPECT_LT(Distance(result.outputs[0].composition.recovery(), value), 1e-11 * (1 + Largest(value)));
   return result;
@@ -173,7 +173,7 @@ TEST(Policies, ChoicesHoldInPlaceAndForHalfTypes) {
       half.split = Split::AlongDims({1});
       half.baseline = Baseline::Of(0.25);
       const auto model = FromFunction([&](const std::vector<Tensor>& t) { return fresh(t[0]); });
-      const Decomposition result = Trace(model).Decompose({half}, options);
+      const Decomposition result = TracedModel(model).Decompose({half}, options);
       // The model rounds each result to eight bits.
       EXPECT_LT(Distance(result.outputs[0].composition.recovery(), result.outputs[0].value.to(at::kFloat)), 0.02);
     }
@@ -377,7 +377,7 @@ TEST(Policies, SegmentsBeginAtEmbeddings) {
   DecomposeOptions options;
   options.policy = PolicyOf({{"segments", "8"}});
   const auto model = FromFunction([&](const std::vector<Tensor>& t) { return tail(at::embedding(table, t[0])); });
-  const Composition by_ids = Trace(model).Decompose({input}, options).outputs[0].composition;
+  const Composition by_ids = TracedModel(model).Decompose({input}, options).outputs[0].composition;
   const Composition rows = Composition::Diagonal(at::embedding(table, ids), {0}, table[0].expand({3, 5}));
   const Composition by_rows = Parts(tail, rows, {{"segments", "8"}});
   EXPECT_LT(Distance(by_ids.components(), by_rows.components()), 1e-12);
@@ -400,7 +400,7 @@ TEST(Policies, SegmentsHoldWhatTheRunDecided) {
       [](const std::vector<Tensor>& t) { return at::gelu(std::get<0>(at::native_dropout(t[0], 0.5, true))); });
   DecomposeOptions options;
   options.policy = PolicyOf({{"segments", "7"}});
-  const Decomposition dropped = Trace(model).Decompose({Input::Of(x)}, options);
+  const Decomposition dropped = TracedModel(model).Decompose({Input::Of(x)}, options);
   EXPECT_LT(Distance(dropped.outputs[0].composition.recovery(), dropped.outputs[0].value), 1e-12);
   EXPECT_LT(Largest(dropped.outputs[0].composition.leftover()), 1e-12);
 }
@@ -606,19 +606,19 @@ TEST(Policies, OperatorsAndModulesMayHaveChoicesOfTheirOwn) {
                    {{"layers.0.fc.weight", first}, {"layers.1.fc.weight", second}, {"layers.1.fc.bias", BiasVector()}},
                    {"layers.0", "layers.0.fc", "layers.1", "layers.1.fc"});
   options.policy = PolicyOf({{"bias@layers.1", "abs"}});
-  const Composition parts = Trace(model).Decompose({Input::Of(x)}, options).outputs[0].composition;
+  const Composition parts = TracedModel(model).Decompose({Input::Of(x)}, options).outputs[0].composition;
   const Composition hidden = Parts([&](const Tensor& t) { return at::tanh(at::linear(t, first)); }, x, {});
   const Composition expected =
       Parts([&](const Tensor& t) { return at::tanh(at::linear(t, second, BiasVector())); }, hidden, {{"bias", "abs"}});
   EXPECT_LT(Distance(parts.components(), expected.components()), 1e-11);
 
   options.policy = PolicyOf({{"nonlinearity@aten::tanh", "none"}});
-  const Decomposition none = Trace(model).Decompose({Input::Of(x)}, options);
+  const Decomposition none = TracedModel(model).Decompose({Input::Of(x)}, options);
   EXPECT_EQ(Largest(none.outputs[0].composition.components()), 0);
   EXPECT_THAT(testing::PrintToString(none.report.notes), testing::Not(HasSubstr("the policy names")));
 
   options.policy = PolicyOf({{"bias@layers.7", "abs"}, {"bias@aten::conv2d", "abs"}, {"freeze@layers.7", "gate"}});
-  const Decomposition unknown = Trace(model).Decompose({Input::Of(x)}, options);
+  const Decomposition unknown = TracedModel(model).Decompose({Input::Of(x)}, options);
   EXPECT_THAT(unknown.report.notes,
               testing::Contains("the policy names layers.7, which nothing in the model is called"));
   EXPECT_THAT(unknown.report.notes,

@@ -129,7 +129,7 @@ using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 Composition Through(const Case& c, const std::vector<Input>& inputs, const Function& f) {
   DecomposeOptions options;
   options.policy = MatchingPolicy(c);
-  return Trace(FromFunction(f)).Decompose(inputs, options).outputs[0].composition;
+  return TracedModel(FromFunction(f)).Decompose(inputs, options).outputs[0].composition;
 }
 
 // Compositions share one component axis.
@@ -434,7 +434,7 @@ const std::map<std::string, Drive>& Drives() {
       {"autotracing_trace_off_tensor",
        [](const Case& c) {
          const auto mlp = FromFunction([&](const std::vector<Tensor>& t) { return Mlp(c, t[0]); });
-         return Trace(mlp).Run({c.Plain("x")}).toTensor();
+         return TracedModel(mlp).Run({c.Plain("x")}).toTensor();
        }},
       {"rnn_relu", DriveRnn},
       {"embedding_index_composition", DriveEmbedding},

@@ -54,7 +54,7 @@ class SeedMlp : public testing::Test {
 
 TEST_F(SeedMlp, BothTruthsHold) {
   at::NoGradGuard no_grad;
-  const Decomposition result = Trace(FromModule(model_)).Decompose({Split()});
+  const Decomposition result = TracedModel(FromModule(model_)).Decompose({Split()});
   const Composition& parts = result.outputs[0].composition;
   EXPECT_EQ(parts.numc(), 4);
   EXPECT_TRUE(at::equal(result.outputs[0].value, model_->forward(input_)));
@@ -89,7 +89,7 @@ TEST_F(SeedMlp, PrintsComponentsAndResidual) {
 
 TEST_F(SeedMlp, CompositionsGoInAndRunIsThePlainModel) {
   at::NoGradGuard no_grad;
-  const TracedModel traced = Trace(FromModule(model_));
+  const TracedModel traced(FromModule(model_));
   const Decomposition result = traced.Decompose({Input::Of(Composition::Diagonal(input_, {0}))});
   EXPECT_EQ(result.numc, 4);
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.recovery(), model_->forward(input_), 1e-6, 1e-6));
@@ -99,7 +99,7 @@ TEST_F(SeedMlp, CompositionsGoInAndRunIsThePlainModel) {
 TEST_F(SeedMlp, OperatorsAreNamedByTheirParameters) {
   DecomposeOptions options;
   options.probes = {"submodel.linear"};
-  const Decomposition result = Trace(FromModule(model_)).Decompose({Split()}, options);
+  const Decomposition result = TracedModel(FromModule(model_)).Decompose({Split()}, options);
   at::NoGradGuard no_grad;
   EXPECT_TRUE(at::allclose(result.probes[0].value, model_->submodel->forward(input_), 1e-6, 1e-6));
 }

@@ -144,7 +144,8 @@ LawOutcome CheckLaws(const std::shared_ptr<Model>& model, const std::vector<IVal
         DecomposeOptions options;
         options.policy.preset = preset;
         options.direction = direction;
-        const LawOutcome outcome = Compare(Trace(model).Decompose(InputsOf(values), options), outputs, on_baseline);
+        const LawOutcome outcome =
+            Compare(TracedModel(model).Decompose(InputsOf(values), options), outputs, on_baseline);
         if (outcome.kind != LawOutcome::Kind::kHeld) return outcome;
       }
     }

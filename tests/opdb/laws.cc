@@ -362,7 +362,7 @@ void JudgeOne(const Sample& sample, bool random, Preset preset, const Setup& set
     if (!(misses <= 1)) wrong(absl::StrCat(rule, ": apply and transpose differ by ", misses, " times what is allowed"));
   });
   if (setup.every) options.registry = &watched;
-  const TracedModel model = Trace(sample.model);
+  const TracedModel model(sample.model);
   Decomposition all;
   bool cancels = false;
   try {
@@ -587,7 +587,7 @@ std::pair<int64_t, int64_t> CountCalls(const Sample& sample, Preset preset) {
     at::manual_seed(13);
     const Prepared prepared = Prepare(sample, {true, Style::kSmall, ""});
     at::manual_seed(7);
-    Trace(sample.model).Decompose(prepared.inputs, options);
+    TracedModel(sample.model).Decompose(prepared.inputs, options);
   } catch (const std::exception&) {
     return {0, 0};
   }

@@ -42,7 +42,7 @@ TEST_F(DecomposeTest, PartsSumToTheOutputOfTheExampleModels) {
     const int64_t label = sample.Find("label")->item<int64_t>();
     const Json classes = Json::parse(sample.metadata.at("classes"));
     at::Tensor logits =
-        Trace(LoadTorchScript(ModelOf(example.name))).Run({*sample.Find("input")}).toTensor().to(at::kDouble)[0];
+        TracedModel(LoadTorchScript(ModelOf(example.name))).Run({*sample.Find("input")}).toTensor().to(at::kDouble)[0];
     // A model of text has a row for each position, of which the last one is explained.
     Json row = Json::array({0});
     if (logits.dim() == 2) {

@@ -82,7 +82,7 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   RequireOneBaseline(run);
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
-  Decomposition decomposition = WithHints(run, [&] { return Trace(run.model).Decompose(run.Inputs(), options); });
+  Decomposition decomposition = WithHints(run, [&] { return TracedModel(run.model).Decompose(run.Inputs(), options); });
   const auto& outputs = decomposition.outputs;
   CheckIds(run, std::all_of(outputs.begin(), outputs.end(), AllZero), decomposition.report);
   return decomposition;
@@ -93,9 +93,9 @@ BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options) {
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
   BaselinesAttribution found = WithHints(run, [&] {
     const std::vector<SeveralBaselines> several = run.Several();
-    if (!several.empty()) return AttributeBaselines(Trace(run.model), run.Inputs(), several, options);
+    if (!several.empty()) return AttributeBaselines(TracedModel(run.model), run.Inputs(), several, options);
     BaselinesAttribution one;
-    one.mean = addend::Attribute(Trace(run.model), run.Inputs(), options);
+    one.mean = addend::Attribute(TracedModel(run.model), run.Inputs(), options);
     return one;
   });
   const Attribution& attribution = found.mean;
@@ -110,7 +110,7 @@ BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options) {
 Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& groups, AttributeOptions options) {
   RequireOneBaseline(run);
   Interactions found =
-      WithHints(run, [&] { return AttributeInteractions(Trace(run.model), run.Inputs(), groups, options); });
+      WithHints(run, [&] { return AttributeInteractions(TracedModel(run.model), run.Inputs(), groups, options); });
   bool nothing = true;
   for (const double part : found.contributions) nothing = nothing && part == 0;
   CheckIds(run, nothing, found.attribution.report);
@@ -118,7 +118,7 @@ Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& 
 }
 
 c10::IValue RunPlain(const LoadedRun& run) {
-  return WithHints(run, [&] { return Trace(run.model).Run(run.Values()); });
+  return WithHints(run, [&] { return TracedModel(run.model).Run(run.Values()); });
 }
 
 }  // namespace addend::cli
