@@ -81,9 +81,9 @@ const std::vector<std::string>& DifferentiableRules() {
   return names;
 }
 
-void RequireDifferentiable(const TracedCalls& program) {
+void RequireDifferentiable(const TracedCalls& traced) {
   const std::vector<std::string>& names = DifferentiableRules();
-  for (const Call& call : program.calls) {
+  for (const Call& call : traced.calls) {
     const bool carries_rows =
         std::any_of(call.outputs.begin(), call.outputs.end(), [](const Operand& output) { return output.decomposed; });
     if (call.is_view || !carries_rows) continue;

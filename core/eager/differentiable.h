@@ -21,7 +21,7 @@ namespace addend {
 const std::vector<std::string>& DifferentiableRules();
 
 // Throw Unimplemented, with the name of an operator or a choice that no gradient passes through.
-void RequireDifferentiable(const TracedCalls& program);
+void RequireDifferentiable(const TracedCalls& traced);
 void RequireDifferentiable(const Policy& policy);
 
 }  // namespace addend

@@ -200,8 +200,8 @@ class EagerRun {
     std::vector<Probe> probes;
     for (const at::Tensor& tensor : tensors) probes.push_back({0, tracer_.Output(tensor)});
     auto trace = std::make_shared<TracedRun>(tracer_.Finish());
-    for (Probe& probe : probes) probe.after_call = static_cast<int64_t>(trace->program.calls.size()) - 1;
-    if (differentiable_) RequireDifferentiable(trace->program);
+    for (Probe& probe : probes) probe.after_call = static_cast<int64_t>(trace->calls.size()) - 1;
+    if (differentiable_) RequireDifferentiable(*trace);
     const Linearization linearization =
         Linearize(trace, registry_, AtPrecisionOf(*trace, policy_), std::move(probes), /*everything=*/false);
     if (differentiable_ && !linearization.stand_ins.empty()) {

@@ -219,7 +219,7 @@ void AddNotes(const std::vector<Target>& targets, const TargetNumbers& numbers, 
 std::vector<OperatorRelevance> ByOperator(const TracedRun& trace, const AdjointResult& adjoint) {
   std::vector<OperatorRelevance> operators;
   for (const NodeRelevance& node : adjoint.nodes) {
-    const Call& call = trace.program.calls[node.call];
+    const Call& call = trace.calls[node.call];
     operators.push_back({call.position, DescribeCall(call), call.program_call, node.output, Doubles(node.passed),
                          Doubles(node.leftover)});
   }

@@ -49,7 +49,7 @@ std::string Note(const std::string& what, const std::string& remedy) {
 }
 
 std::string OfNormalization(const Linearization& linearization, int64_t examples) {
-  for (const Call& call : linearization.trace->program.calls) {
+  for (const Call& call : linearization.trace->calls) {
     if (!NormalizesByBatch(call, examples)) continue;
     return Note(absl::StrCat(FirstPositions({call.position}), " normalizes by the numbers of the batch"),
                 "Put the model into evaluation mode");

@@ -26,7 +26,7 @@ bool IsInside(const Input& input) { return !input.inside.empty(); }
 InsidePlace PlaceOf(const TracedRun& trace, const Probe& probe, const std::string& selector) {
   const std::optional<Giver> giver = GiverOf(trace, probe);
   if (!giver) throw InvalidArgument(absl::StrCat(selector, " is what the model is given; split that argument"));
-  const Call& call = trace.program.calls[giver->call];
+  const Call& call = trace.calls[giver->call];
   return {call.program_call, FullName(call.op.schema()), static_cast<int>(giver->output)};
 }
 

@@ -129,7 +129,7 @@ class LiveTrace::Recording : public CallHandler {
           absl::StrCat(name, " is no floating-point or complex tensor; integers and bools have no parts"));
     }
     const TracingPause pause;
-    const int64_t last_call = static_cast<int64_t>(tracer_.recorder().program().calls.size()) - 1;
+    const int64_t last_call = static_cast<int64_t>(tracer_.recorder().traced().calls.size()) - 1;
     if (tensor.numel() == 0) {
       outputs_.push_back({name, tracer_.Seen(tensor), {last_call, tracer_.Output(tensor)}, {}});
       return;
@@ -245,7 +245,7 @@ class LiveTrace::Recording : public CallHandler {
 
   void Record(const Operator& op, Stack* stack) {
     const size_t first = stack->size() - op.schema().arguments().size();
-    const size_t calls = tracer_.recorder().program().calls.size();
+    const size_t calls = tracer_.recorder().traced().calls.size();
     bool counts = See(*stack, first);
     recorder_.Handle(op, stack);
     counts |= See(*stack, first);
@@ -259,7 +259,7 @@ class LiveTrace::Recording : public CallHandler {
     const TracingPause pause;
     const std::vector<SourceFrame> frames = frames_();
     if (frames.empty()) return;
-    const size_t end = tracer_.recorder().program().calls.size();
+    const size_t end = tracer_.recorder().traced().calls.size();
     for (size_t c = first; c < end; ++c) lines_.emplace(static_cast<int64_t>(c), frames.back());
   }
 

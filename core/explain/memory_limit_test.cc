@@ -100,8 +100,8 @@ TracedModel Deep(int64_t layers) {
 int64_t BytesKept(const TracedRun& trace, int64_t* dropped) {
   int64_t bytes = 0;
   *dropped = 0;
-  for (const auto& versions : trace.storages) {
-    for (const Kept& kept : versions) {
+  for (const auto& versions : trace.versions) {
+    for (const Version& kept : versions) {
       if (kept.reference.defined()) bytes += 2 * static_cast<int64_t>(kept.reference.nbytes());
       *dropped += !kept.value.defined();
     }

@@ -50,14 +50,14 @@ template <typename Predicate>
 std::vector<Position> NodesThat(const Linearization& linearization, const Predicate& predicate) {
   std::vector<Position> positions;
   for (const Node& node : linearization.nodes) {
-    if (predicate(node)) positions.push_back(linearization.trace->program.calls[node.call].position);
+    if (predicate(node)) positions.push_back(linearization.trace->calls[node.call].position);
   }
   return positions;
 }
 
 std::vector<Position> RandomCalls(const TracedRun& trace) {
   std::vector<Position> positions;
-  for (const Call& call : trace.program.calls) {
+  for (const Call& call : trace.calls) {
     if (call.draws) positions.push_back(call.position);
   }
   return positions;
@@ -69,7 +69,7 @@ std::vector<Position> ReadersOfInfinity(const Linearization& linearization, cons
   const TracedRun& trace = *linearization.trace;
   return NodesThat(linearization, [&](const Node& node) {
     if (!node.keeps_bracket || node.bracket_bound >= 0) return false;
-    const auto& operands = trace.program.calls[node.call].operands;
+    const auto& operands = trace.calls[node.call].operands;
     const bool reads = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
       return CarriesRows(operand) && !trace.ValueIsFinite(operand) && trace.ReferenceIsFinite(operand);
     });
@@ -81,12 +81,12 @@ std::vector<Position> ReadersOfInfinity(const Linearization& linearization, cons
 }
 
 bool HoldsHalfTypes(const TracedRun& trace) {
-  return std::any_of(trace.program.storages.begin(), trace.program.storages.end(),
+  return std::any_of(trace.storages.begin(), trace.storages.end(),
                      [](const StorageInfo& storage) { return IsHalf(storage.dtype); });
 }
 
 bool HoldsNarrowTypes(const TracedRun& trace) {
-  return std::any_of(trace.program.storages.begin(), trace.program.storages.end(), [](const StorageInfo& storage) {
+  return std::any_of(trace.storages.begin(), trace.storages.end(), [](const StorageInfo& storage) {
     return Continuous(storage.dtype) && RealDtype(storage.dtype) != at::kDouble;
   });
 }
@@ -106,7 +106,7 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
   const std::vector<Position> failures = PositionsOf(*linearization.trace, failed);
   const std::vector<Node>& nodes = NodesOf(linearization);
   const bool rounds_to_half = std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) {
-    const auto& outputs = linearization.trace->program.calls[node.call].outputs;
+    const auto& outputs = linearization.trace->calls[node.call].outputs;
     return std::any_of(outputs.begin(), outputs.end(), [](const Operand& output) { return IsHalf(output.dtype); });
   });
   const bool tell = !absorbs && policy.on_failure != OnFailure::kIgnore;
@@ -163,8 +163,8 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
 
 // Whether an override names a module of which the model knows no more than who reads its parameters.
 bool OnlyByParameters(const TracedRun& trace, const PolicyOverride& entry) {
-  if (absl::StrContains(entry.selector, "::") || !trace.program.returns.empty()) return false;
-  return std::all_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
+  if (absl::StrContains(entry.selector, "::") || !trace.returns.empty()) return false;
+  return std::all_of(trace.calls.begin(), trace.calls.end(), [&](const Call& call) {
     return !entry.Selects(FullName(call.op.schema()), call.position.module_path) || !call.position.parameters.empty();
   });
 }
@@ -174,7 +174,7 @@ std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy)
   std::vector<Note> notes;
   std::vector<std::string> told;
   for (const PolicyOverride& entry : policy.overrides) {
-    const bool used = std::any_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
+    const bool used = std::any_of(trace.calls.begin(), trace.calls.end(), [&](const Call& call) {
       return entry.Selects(FullName(call.op.schema()), call.position.module_path);
     });
     const bool known = std::find(told.begin(), told.end(), entry.selector) != told.end();
@@ -286,7 +286,7 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
 }
 
 Position PositionOf(const TracedRun& trace, int64_t call) {
-  if (call >= 0) return trace.program.calls[call].position;
+  if (call >= 0) return trace.calls[call].position;
   Position model;
   model.op = "the model";
   return model;

@@ -60,7 +60,7 @@ struct Sizes {
 };
 
 std::string At(const Linearization& linearization, int64_t call) {
-  const Position& position = linearization.trace->program.calls[call].position;
+  const Position& position = linearization.trace->calls[call].position;
   const std::string where = position.Describe();
   return where.empty() ? position.op : absl::StrCat(position.op, " (", where, ")");
 }
@@ -97,7 +97,7 @@ Growth GrowthOfReference(const Linearization& linearization, int64_t last) {
   Growth most;
   for (const Node& node : NodesOf(linearization)) {
     if (node.call > last) break;
-    const Call& call = trace.program.calls[node.call];
+    const Call& call = trace.calls[node.call];
     double before = 1;
     for (const int input : node.inputs) before = std::max(before, ReferenceOverValue(trace, call.operands[input]));
     for (const Operand& output : call.outputs) {
@@ -259,7 +259,7 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
   }
   const int64_t call = judged.growth.call >= 0 ? judged.growth.call : judged.call;
   if (policy.on_failure == OnFailure::kError) {
-    ThrowIfError(policy.on_failure, what(), linearization.trace->program.calls[call].position, remedies);
+    ThrowIfError(policy.on_failure, what(), linearization.trace->calls[call].position, remedies);
   }
   OperatorCheck check;
   check.call = call;
@@ -283,7 +283,7 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
 at::Tensor TermsOf(const TracedRun& trace, const Node& node) {
   std::vector<at::Tensor> values;
   for (const int input : node.inputs) {
-    const Operand& operand = trace.program.calls[node.call].operands[input];
+    const Operand& operand = trace.calls[node.call].operands[input];
     if (!trace.Misses(operand)) values.push_back(Resolved(trace.Value(operand)));
   }
   if (values.size() == node.inputs.size()) {
@@ -466,7 +466,7 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
   double most_cancelling = kIllConditioned;
   for (size_t p = 0; p < sweep.probes.size(); ++p) {
     const ProbeRows& rows = sweep.probes[p];
-    if (!rows.decomposed || rows.value.numel() == 0 || linearization.trace->program.calls.empty()) continue;
+    if (!rows.decomposed || rows.value.numel() == 0 || linearization.trace->calls.empty()) continue;
     const at::ScalarType dtype = rows.components.scalar_type();
     const at::Tensor value = rows.value.detach().to(dtype);
     at::Tensor infinite;

@@ -79,7 +79,7 @@ bool IsFloating(const Operand& operand) { return operand.storage >= 0 && Continu
 Probe FirstOutput(const TracedRun& trace, int64_t call) {
   const std::vector<Probe> probes = OutputsOf(trace, call);
   if (!probes.empty()) return probes.front();
-  throw InvalidArgument(absl::StrCat("operator #", call, " (", FullName(trace.program.calls[call].op.schema()),
+  throw InvalidArgument(absl::StrCat("operator #", call, " (", FullName(trace.calls[call].op.schema()),
                                      ") gives no floating-point tensor to probe"));
 }
 
@@ -196,9 +196,9 @@ ToScore ToScoreOf(const std::string& rule_name) {
 // The storages that the model is given. Where nobody told which they are, as of live models of which nothing is split,
 // all that come from outside and are no parameters or buffers.
 std::vector<bool> GivenStorages(const TracedRun& trace) {
-  const std::vector<StorageInfo>& storages = trace.program.storages;
+  const std::vector<StorageInfo>& storages = trace.storages;
   std::vector<bool> outside(storages.size(), true);
-  for (const Call& call : trace.program.calls) {
+  for (const Call& call : trace.calls) {
     for (const Operand& output : call.outputs) {
       if (output.storage >= 0 && !output.written && !call.is_view) outside[output.storage] = false;
     }
@@ -212,8 +212,8 @@ std::vector<bool> GivenStorages(const TracedRun& trace) {
 
 // The storages that depend on what the model is given. Where something is split, those that carry parts of it.
 std::vector<bool> MovingStorages(const TracedRun& trace) {
-  const std::vector<Call>& calls = trace.program.calls;
-  std::vector<bool> moving(trace.program.storages.size());
+  const std::vector<Call>& calls = trace.calls;
+  std::vector<bool> moving(trace.storages.size());
   for (const Call& call : calls) {
     for (const Operand& operand : call.operands) {
       if (operand.decomposed) moving[operand.storage] = true;
@@ -244,7 +244,7 @@ std::vector<bool> MovingStorages(const TracedRun& trace) {
 class ScoreSearch {
  public:
   explicit ScoreSearch(const TracedRun& trace)
-      : trace_(trace), calls_(trace.program.calls), moving_(MovingStorages(trace)), met_(calls_.size()) {}
+      : trace_(trace), calls_(trace.calls), moving_(MovingStorages(trace)), met_(calls_.size()) {}
 
   // The output itself where it comes from no probability, and is no other squashed number.
   Probe Find(const Probe& output) {
@@ -333,13 +333,13 @@ class ScoreSearch {
 Probe FindLogits(const TracedRun& trace, const Probe& output) { return ScoreSearch(trace).Find(output); }
 
 Probe FindCall(const TracedRun& trace, const Selector& selector) {
-  const auto calls = static_cast<int64_t>(trace.program.calls.size());
+  const auto calls = static_cast<int64_t>(trace.calls.size());
   if (selector.number < 0 || selector.number >= calls) {
     throw InvalidArgument(absl::StrCat("there is no operator ", selector.name, "; the model calls ", calls,
                                        " operators, counted from #0"));
   }
   if (selector.output < 0) return FirstOutput(trace, selector.number);
-  const Call& call = trace.program.calls[selector.number];
+  const Call& call = trace.calls[selector.number];
   const auto outputs = static_cast<int64_t>(call.outputs.size());
   if (selector.output >= outputs || !IsFloating(call.outputs[selector.output])) {
     throw InvalidArgument(absl::StrCat(selector.name, " is no floating-point tensor; operator #", selector.number, " (",
@@ -352,8 +352,8 @@ Probe FindCall(const TracedRun& trace, const Selector& selector) {
 Probe FindOperator(const TracedRun& trace, const Selector& selector) {
   const std::string& name = selector.name;
   std::vector<int64_t> found;
-  for (size_t c = 0; c < trace.program.calls.size(); ++c) {
-    const auto& schema = trace.program.calls[c].AsMade().op.schema();
+  for (size_t c = 0; c < trace.calls.size(); ++c) {
+    const auto& schema = trace.calls[c].AsMade().op.schema();
     if (schema.name() == name || FullName(schema) == name || RuleName(schema.name()) == name) {
       found.push_back(static_cast<int64_t>(c));
     }
@@ -394,7 +394,7 @@ struct ModuleRun {
 size_t CallsOfModel(const TracedRun& trace, const std::vector<Probe>& outputs) {
   int64_t last = -1;
   for (const Probe& output : outputs) last = std::max(last, output.after_call);
-  return outputs.empty() ? trace.program.calls.size() : static_cast<size_t>(last + 1);
+  return outputs.empty() ? trace.calls.size() : static_cast<size_t>(last + 1);
 }
 
 // The runs of the module, one for each chain of operators inside it, among the first `count` calls.
@@ -426,7 +426,7 @@ struct Readings {
 };
 
 Readings ReadingsOf(const TracedRun& trace, const std::vector<Probe>& outputs) {
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   Readings readings;
   readings.calls = CallsOfModel(trace, outputs);
   for (size_t c = 0; c < readings.calls; ++c) {
@@ -472,7 +472,7 @@ std::string DescribeProbe(const TracedRun& trace, const Probe& probe) {
   const std::string tensor =
       absl::StrCat(DtypeName(probe.operand.dtype), ShapeText(at::IntArrayRef(probe.operand.geometry.sizes)));
   if (!giver) return absl::StrCat(tensor, ", which the model is given");
-  return absl::StrCat(FirstPositions({trace.program.calls[giver->call].position}), " gives ", tensor);
+  return absl::StrCat(FirstPositions({trace.calls[giver->call].position}), " gives ", tensor);
 }
 
 // A tensor that left a module.
@@ -491,7 +491,7 @@ std::vector<Leaving> Numbered(const TracedRun& trace, const std::string& name, c
   for (const Probe& probe : given) {
     const std::optional<Giver> giver = GiverOf(trace, probe);
     one_operator = one_operator && giver && only.value_or(giver->call) == giver->call &&
-                   trace.program.calls[giver->call].position.module_path == name;
+                   trace.calls[giver->call].position.module_path == name;
     if (giver) only = giver->call;
     leaving.push_back({std::nullopt, probe});
     if (giver) leaving.back().number = static_cast<int64_t>(giver->output);
@@ -507,7 +507,7 @@ std::vector<Leaving> Numbered(const TracedRun& trace, const std::string& name, c
 std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const std::string& name,
                                                 const Readings& readings) {
   std::vector<std::vector<Leaving>> runs;
-  for (const ModuleReturn& returned : trace.program.returns) {
+  for (const ModuleReturn& returned : trace.returns) {
     if (returned.module_path != name) continue;
     std::vector<Leaving>& leaving = runs.emplace_back();
     for (size_t k = 0; k < returned.tensors.size(); ++k) {
@@ -525,8 +525,8 @@ std::vector<std::vector<Leaving>> LeavingOfEach(const TracedRun& trace, const st
     }
   }
   // A module that is not told, where others are, was not called, or nobody knows what it returned.
-  if (!trace.program.returns.empty()) return runs;
-  for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
+  if (!trace.returns.empty()) return runs;
+  for (const ModuleRun& run : RunsOf(trace.calls, readings.calls, name)) {
     runs.push_back(Numbered(trace, name, LeavingOf(trace, run, readings)));
   }
   return runs;
@@ -540,7 +540,7 @@ struct NamedProbe {
 // "#28", "#28:1": the selector of what operators gave, as LeavingOf() finds it.
 std::string OperatorOf(const TracedRun& trace, const Probe& probe) {
   const Giver giver = GiverOf(trace, probe).value_or(Giver{static_cast<size_t>(probe.after_call), 0});
-  const bool several = trace.program.calls[giver.call].outputs.size() > 1;
+  const bool several = trace.calls[giver.call].outputs.size() > 1;
   return absl::StrCat("#", giver.call, several ? absl::StrCat(":", giver.output) : "");
 }
 
@@ -578,7 +578,7 @@ std::string Spellings(const TracedRun& trace, const std::vector<NamedProbe>& fit
 // The tensors that operators of a module gave and others read behind it, each with the operator's selector.
 std::vector<NamedProbe> GivenInside(const TracedRun& trace, const std::string& name, const Readings& readings) {
   std::vector<NamedProbe> given;
-  for (const ModuleRun& run : RunsOf(trace.program.calls, readings.calls, name)) {
+  for (const ModuleRun& run : RunsOf(trace.calls, readings.calls, name)) {
     for (const Probe& probe : LeavingOf(trace, run, readings)) given.push_back({OperatorOf(trace, probe), probe});
   }
   return given;
@@ -587,7 +587,7 @@ std::vector<NamedProbe> GivenInside(const TracedRun& trace, const std::string& n
 // The tensors that left a module and that the selector leaves open, at least one, each with the selector that chooses
 // it alone.
 std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& selector, const Readings& readings) {
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   const std::vector<std::vector<Leaving>> runs = LeavingOfEach(trace, selector.name, readings);
   const auto given = [&] { return GivenInside(trace, selector.name, readings); };
   if (runs.empty() && given().empty()) {
@@ -648,17 +648,17 @@ Probe FindModule(const TracedRun& trace, const Selector& selector, const std::ve
 }
 
 // The modules that run, each behind those that hold it.
-std::vector<std::string> ModulesOf(const TracedCalls& program) {
+std::vector<std::string> ModulesOf(const TracedCalls& traced) {
   std::vector<std::string> modules;
   absl::flat_hash_set<std::string> known;
-  for (const Call& call : program.calls) {
+  for (const Call& call : traced.calls) {
     const std::string& path = call.position.module_path;
     for (size_t dot = 0; dot != std::string::npos && !path.empty();) {
       dot = path.find('.', dot + 1);
       if (known.insert(path.substr(0, dot)).second) modules.push_back(path.substr(0, dot));
     }
   }
-  for (const ModuleReturn& returned : program.returns) {
+  for (const ModuleReturn& returned : traced.returns) {
     const std::string& path = returned.module_path;
     if (!path.empty() && known.insert(path).second) modules.push_back(path);
   }
@@ -675,7 +675,7 @@ bool SameElements(const Probe& a, const Probe& b) {
 
 std::optional<Giver> GiverOf(const TracedRun& trace, const Probe& probe) {
   for (int64_t c = probe.after_call; c >= 0; --c) {
-    const Call& call = trace.program.calls[c];
+    const Call& call = trace.calls[c];
     for (size_t k = 0; k < call.outputs.size(); ++k) {
       const Operand& output = call.outputs[k];
       if (output.SamePlace(probe.operand) && output.version == probe.operand.version) {
@@ -707,19 +707,19 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const std::
 }
 
 bool IsUntold(const TracedRun& trace, const std::string& selector) {
-  return trace.program.returns.empty() && ParseSelector(selector).kind == Selector::Kind::kModule;
+  return trace.returns.empty() && ParseSelector(selector).kind == Selector::Kind::kModule;
 }
 
 ReadBeside ReadBesideModule(const TracedRun& trace, const std::string& selector, const Probe& probe) {
   const Selector parsed = ParseSelector(selector);
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   const Operand& tensor = probe.operand;
   const auto is_it = [&](const Operand& other) { return other.SamePlace(tensor) && other.version == tensor.version; };
-  const auto returned = std::find_if(trace.program.returns.begin(), trace.program.returns.end(), [&](const auto& own) {
+  const auto returned = std::find_if(trace.returns.begin(), trace.returns.end(), [&](const auto& own) {
     return parsed.kind == Selector::Kind::kModule && own.module_path == parsed.name &&
            std::any_of(own.tensors.begin(), own.tensors.end(), is_it);
   });
-  if (returned == trace.program.returns.end()) return {};
+  if (returned == trace.returns.end()) return {};
   const auto is_within = [&](const Call& call) {
     const std::string& path = call.position.module_path;
     return path == parsed.name || absl::StartsWith(path, absl::StrCat(parsed.name, "."));
@@ -746,7 +746,7 @@ ReadBeside ReadBesideModule(const TracedRun& trace, const std::string& selector,
 }
 
 bool RunsModule(const TracedRun& trace, const std::string& path) {
-  const std::vector<std::string> modules = ModulesOf(trace.program);
+  const std::vector<std::string> modules = ModulesOf(trace);
   return std::find(modules.begin(), modules.end(), path) != modules.end();
 }
 
@@ -776,7 +776,7 @@ bool GivesAnother(const TracedRun& trace, const std::string& path, const Probe& 
 std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vector<Probe>& outputs) {
   const Readings readings = ReadingsOf(trace, outputs);
   std::vector<std::string> texts;
-  for (const std::string& name : ModulesOf(trace.program)) {
+  for (const std::string& name : ModulesOf(trace)) {
     std::vector<NamedProbe> fit;
     try {
       fit = FindInModule(trace, {Selector::Kind::kModule, name}, readings);
@@ -790,9 +790,9 @@ std::vector<std::string> ModulesOfSeveral(const TracedRun& trace, const std::vec
 
 void RequireReached(const TracedRun& trace, const std::string& selector, const Probe& probe) {
   if (probe.operand.storage < 0) return;
-  const std::vector<Kept>& versions = trace.storages[probe.operand.storage];
+  const std::vector<Version>& versions = trace.versions[probe.operand.storage];
   const bool kept = std::any_of(versions.begin(), versions.end(),
-                                [&](const Kept& one) { return one.version == probe.operand.version; });
+                                [&](const Version& one) { return one.version == probe.operand.version; });
   if (kept) return;
   throw InvalidArgument(absl::StrCat(selector, " does not depend on what is split, so that it has no components"));
 }

@@ -130,7 +130,7 @@ c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptio
 
 // Sorts the model's tensors into outputs and plain ones.
 void AddOutputs(const c10::IValue& result, Tracer& tracer, RecordedRun& run) {
-  const int64_t last_call = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
+  const int64_t last_call = static_cast<int64_t>(tracer.recorder().traced().calls.size()) - 1;
   const std::vector<std::string> names = OutputNames(result);
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -315,7 +315,7 @@ TracedRun FinishedRun(Tracer& tracer, const CallLines& lines) {
     position.line = found->second.line;
     position.function = found->second.function;
   };
-  for (Call& call : trace.program.calls) add(call.position);
+  for (Call& call : trace.calls) add(call.position);
   for (Condition& condition : trace.conditions) add(condition.origin);
   for (Condition& guard : trace.guards) add(guard.origin);
   for (Position& position : trace.unattributed) add(position);

@@ -24,7 +24,7 @@ double Strain(const OperatorCheck& check) {
 void FillCounts(const Linearization& linearization, const SweepResult& sweep, Report& report) {
   const TracedRun& trace = *linearization.trace;
   report.policy = linearization.policy;
-  report.operators = static_cast<int64_t>(trace.program.calls.size());
+  report.operators = static_cast<int64_t>(trace.calls.size());
   report.nodes = static_cast<int64_t>(linearization.nodes.size());
   for (const Node& node : linearization.nodes) ++report.operators_by_kind[KindName(node.kind)];
   report.backward = sweep.backward;
@@ -51,7 +51,7 @@ void FillChecks(const TracedRun& trace, const SweepResult& sweep, Report& report
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
   const Position position = PositionOf(trace, check.call);
   if (check.call < 0) return {check, position, position.op, -1};
-  const Call& call = trace.program.calls[check.call];
+  const Call& call = trace.calls[check.call];
   return {check, position, DescribeCall(call), call.program_call};
 }
 

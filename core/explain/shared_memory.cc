@@ -31,7 +31,7 @@ bool Overlap(const at::Tensor& a, const at::Tensor& b) {
 
 bool Writes(const TracedRun& trace, int storage) {
   if (storage < 0) return false;
-  return std::any_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
+  return std::any_of(trace.calls.begin(), trace.calls.end(), [&](const Call& call) {
     return std::any_of(call.operands.begin(), call.operands.end(),
                        [&](const Operand& operand) { return operand.written && operand.storage == storage; });
   });

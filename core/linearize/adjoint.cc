@@ -76,7 +76,7 @@ class Adjoint {
     result_.components = products_.Zeros(trace_.numc + trace_.ElementsRead());
     result_.leftover = products_.Zeros();
     for (size_t p = 0; p < seeds_.size() && !options_.components_only; ++p) ReadTarget(p);
-    const auto calls = static_cast<int64_t>(trace_.program.calls.size());
+    const auto calls = static_cast<int64_t>(trace_.calls.size());
     ForEachNodeBackward(linearization_, /*hold=*/!observers_.empty(), [&](const Node& node, int64_t n) {
       if (n < 0) RequireLinear(linearization_, node, kCannot, kHint);
       Seed(node.call);

@@ -27,7 +27,7 @@ using Model = std::function<std::vector<Tensor>(const Tensor&)>;
 
 // Probes of the operators' results on the way, beside those of the model's.
 void AddInnerProbes(Traced& traced) {
-  const std::vector<Call>& calls = traced.trace.program.calls;
+  const std::vector<Call>& calls = traced.trace.calls;
   for (size_t c = 0; c + 1 < calls.size(); c += 2) {
     for (const Probe& probe : OutputsOf(traced.trace, static_cast<int64_t>(c))) {
       if (CarriesRows(probe.operand)) traced.probes.push_back(probe);

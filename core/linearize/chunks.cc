@@ -21,7 +21,7 @@ namespace addend {
 namespace {
 
 int64_t BytesOf(const TracedRun& trace, int storage) {
-  const StorageInfo& info = trace.program.storages[storage];
+  const StorageInfo& info = trace.storages[storage];
   return info.numel * static_cast<int64_t>(c10::elementSize(RowDtype(info.dtype)));
 }
 
@@ -35,7 +35,7 @@ int64_t BytesOf(const Operand& operand) {
 // copies.
 int64_t BytesOfCopies(const TracedRun& trace, const Node& node) {
   if (node.map && (node.map->Scale() != nullptr || node.map->Identity() || node.map->Accumulates())) return 0;
-  const Call& call = trace.program.calls[node.call];
+  const Call& call = trace.calls[node.call];
   int64_t bytes = 0;
   for (const int input : node.inputs) bytes += BytesOf(call.operands[input]);
   for (const Operand& output : call.outputs) {

@@ -27,7 +27,7 @@ class Cotangents {
   at::Tensor Take(const Call& call, const Operand& output);
 
  private:
-  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.program.storages[operand.storage]; }
+  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.storages[operand.storage]; }
   at::Tensor ViewOfPlain(const Operand& operand);
   void AddInto(const Operand& operand, at::Tensor given);
 

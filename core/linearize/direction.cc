@@ -39,7 +39,7 @@ int64_t TargetsOf(const Linearization& linearization) {
 int64_t NumbersPerRow(const Linearization& linearization) {
   int64_t numbers = 0;
   for (const Node& node : linearization.nodes) {
-    for (const Operand& output : linearization.trace->program.calls[node.call].outputs) {
+    for (const Operand& output : linearization.trace->calls[node.call].outputs) {
       if (CarriesRows(output)) numbers += TargetsOf(Probe{0, output});
     }
   }

@@ -44,8 +44,8 @@ class ForwardStep {
   void Release(size_t n);
 
  private:
-  const Call& CallOf(const Node& node) const { return trace_.program.calls[node.call]; }
-  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.program.storages[operand.storage]; }
+  const Call& CallOf(const Node& node) const { return trace_.calls[node.call]; }
+  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.storages[operand.storage]; }
   at::Tensor Move(const Operand& operand) const;
   void StartRows(const Call& call);
   bool HandsOn(const Node& node, const Call& call) const;

@@ -430,7 +430,7 @@ std::vector<Choice> Choices() {
 // ---- both ways
 
 int64_t CallsOf(const Traced& traced, const std::string& part) {
-  const std::vector<Call>& calls = traced.trace.program.calls;
+  const std::vector<Call>& calls = traced.trace.calls;
   return std::count_if(calls.begin(), calls.end(), [&](const addend::Call& call) {
     return call.op.schema().name().find(part) != std::string::npos;
   });

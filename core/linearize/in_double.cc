@@ -28,7 +28,7 @@ class RunInDouble {
  public:
   // Prepares to repeat the calls that lead to a probe.
   RunInDouble(const TracedRun& trace, const Probe& probe) : trace_(trace) {
-    for (const Call& call : trace.program.calls) {
+    for (const Call& call : trace.calls) {
       if (call.index > probe.after_call) break;
       for (const Operand& operand : call.AsMade().operands) last_reader_[VersionIdOf(operand)] = call.index;
     }
@@ -87,7 +87,7 @@ class RunInDouble {
 
   // The storage of an output as it was before the call, to be written.
   at::Tensor Before(const Call& call, const Operand& output) const {
-    const StorageInfo& storage = trace_.program.storages[output.storage];
+    const StorageInfo& storage = trace_.storages[output.storage];
     const auto options = at::TensorOptions(at::kDouble).device(storage.device);
     if (CoversWhole(output, storage)) return at::empty({storage.numel}, options);
     for (const Operand& operand : call.operands) {
@@ -112,7 +112,7 @@ at::Tensor ValueInDouble(const TracedRun& trace, const Probe& probe) {
   const c10::AutoGradMode no_grad(false);
   try {
     RunInDouble run(trace, probe);
-    for (const Call& call : trace.program.calls) {
+    for (const Call& call : trace.calls) {
       if (call.index > probe.after_call) break;
       run.Make(call);
     }

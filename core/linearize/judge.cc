@@ -45,7 +45,7 @@ std::string OffBy(const std::string& parts, const OperatorCheck& check, const ch
 }
 
 std::string NameOf(const Linearization& linearization, const OperatorCheck& check) {
-  return check.call < 0 ? "the model" : FullName(linearization.trace->program.calls[check.call].op.schema());
+  return check.call < 0 ? "the model" : FullName(linearization.trace->calls[check.call].op.schema());
 }
 
 // Appends a failed check to `failures`, or throws; see ThrowIfError. `off`: by how much recovery is off.
@@ -58,7 +58,7 @@ void Fail(const Linearization& linearization, const OperatorCheck& check, std::s
   }
   const bool known = check.call >= 0;
   ThrowIfError(linearization.policy.on_failure, off,
-               known ? linearization.trace->program.calls[check.call].position : Position());
+               known ? linearization.trace->calls[check.call].position : Position());
   failures.push_back(check);
 }
 
@@ -115,7 +115,7 @@ at::Tensor ReachOf(const TracedRun& trace, const Node& node, size_t output, bool
   std::mt19937 random(20260101);
   Rows probes;
   for (const int input : node.inputs) {
-    const Operand& operand = trace.program.calls[node.call].operands[input];
+    const Operand& operand = trace.calls[node.call].operands[input];
     const at::ScalarType dtype = RowDtype(operand.dtype);
     at::Tensor size = InDtype(trace.Value(operand), dtype).abs();
     if (with_reference) size = size + InDtype(trace.Reference(operand), dtype).abs();
@@ -134,7 +134,7 @@ ForwardJudge::ForwardJudge(const Linearization& linearization, const RowTable& r
       rows_(rows),
       rounding_(rounding),
       components_(components),
-      errors_(trace_.program.storages.size(), 0) {}
+      errors_(trace_.storages.size(), 0) {}
 
 bool ForwardJudge::Recovers(const Operand& operand, const Settled& settled, const at::Tensor& rows,
                             const at::Tensor& reference, const Allowance& allowance, OperatorCheck& check) const {

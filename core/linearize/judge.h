@@ -75,7 +75,7 @@ class ForwardJudge {
   double Reach(const Node& node, size_t output) const;
   double Inherited(const Node& node, size_t output) const;
   at::Tensor Missing(const Call& call, const Operand& operand) const;
-  const Call& CallOf(const Node& node) const { return trace_.program.calls[node.call]; }
+  const Call& CallOf(const Node& node) const { return trace_.calls[node.call]; }
 
   const Linearization& linearization_;
   const TracedRun& trace_;

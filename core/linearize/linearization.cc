@@ -60,7 +60,7 @@ Early LookAt(const TracedRun& trace, size_t c, const Choices& choices, bool live
 EarlyNodes ReplaceBrokenReferences(References& references, const Choices& choices, const std::vector<bool>& live,
                                    std::vector<bool>& is_finite) {
   EarlyNodes nodes;
-  const std::vector<Call>& calls = references.recorded()->program.calls;
+  const std::vector<Call>& calls = references.recorded()->calls;
   // All calls together, as long as no reference is replaced.
   std::vector<Early> ahead(calls.size());
   const TracedRun* as_recorded = references.trace().get();
@@ -126,7 +126,7 @@ void AbsorbBracket(const Call& call, Node& node, References& references) {
 EarlyNodes AnchorAtResiduals(References& references, const Choices& choices, const std::vector<bool>& live) {
   EarlyNodes nodes;
   references.AbsorbStartLeftovers();
-  const std::vector<Call>& calls = references.recorded()->program.calls;
+  const std::vector<Call>& calls = references.recorded()->calls;
   for (size_t c = 0; c < calls.size(); ++c) {
     const Call& call = calls[c];
     if (!live[c] || call.is_view || !call.Traced() || !CarriesAny(call.outputs)) continue;
@@ -156,9 +156,9 @@ struct Made {
 // Nodes of all calls that a probe may depend on, made together. `known`: the calls whose nodes there are.
 std::vector<Made> MakeTogether(const TracedRun& trace, const Choices& choices, const std::vector<bool>& live,
                                const std::vector<bool>& is_finite, const std::function<bool(int64_t)>& known) {
-  std::vector<Made> all(trace.program.calls.size());
+  std::vector<Made> all(trace.calls.size());
   ReadTogether(all.size(), [&](size_t c) {
-    const Call& call = trace.program.calls[c];
+    const Call& call = trace.calls[c];
     const auto index = static_cast<int64_t>(c);
     if (!live[c] || call.is_view || !call.Traced() || !CarriesAny(call.outputs) || known(index)) return;
     all[c] = Made();
@@ -178,13 +178,13 @@ std::vector<Node> MakeNodes(const TracedRun& trace, const Choices& choices, cons
                             const KeptNodes& kept, const std::vector<bool>& is_finite) {
   std::vector<Node> nodes;
   NeededRows needed(trace, probes, everything);
-  const auto is_kept = [&](int64_t c) { return kept.contains(c) && AllOperandsFinite(trace, trace.program.calls[c]); };
+  const auto is_kept = [&](int64_t c) { return kept.contains(c) && AllOperandsFinite(trace, trace.calls[c]); };
   std::vector<Made> together;
   if (trace.HostWaits()) {
     together =
         MakeTogether(trace, choices, may_matter, is_finite, [&](int64_t c) { return made.contains(c) || is_kept(c); });
   }
-  for (int64_t c = static_cast<int64_t>(trace.program.calls.size()) - 1; c >= 0; --c) {
+  for (int64_t c = static_cast<int64_t>(trace.calls.size()) - 1; c >= 0; --c) {
     if (!needed.OfCall(c)) continue;
     const auto known = made.find(c);
     if (known != made.end()) {
@@ -207,7 +207,7 @@ std::vector<Node> MakeNodes(const TracedRun& trace, const Choices& choices, cons
 
 std::vector<Life> FindLives(const Linearization& linearization) {
   const TracedRun& trace = *linearization.trace;
-  std::vector<Life> lives(trace.program.storages.size());
+  std::vector<Life> lives(trace.storages.size());
   const auto touch = [&](int storage, int64_t n) {
     Life& life = lives[storage];
     if (life.last < -1) life.first = n;
@@ -216,7 +216,7 @@ std::vector<Life> FindLives(const Linearization& linearization) {
   for (const Start& start : trace.starts) touch(start.operand.storage, -1);
   const int64_t count = static_cast<int64_t>(linearization.nodes.size());
   for (int64_t n = 0; n < count; ++n) {
-    const Call& call = trace.program.calls[linearization.nodes[n].call];
+    const Call& call = trace.calls[linearization.nodes[n].call];
     for (const int input : linearization.nodes[n].inputs) touch(call.operands[input].storage, n);
     for (const Operand& output : call.outputs) {
       if (CarriesRows(output)) touch(output.storage, n);
@@ -231,7 +231,7 @@ std::vector<Life> FindLives(const Linearization& linearization) {
 }  // namespace
 
 int64_t MakerOf(const TracedRun& trace, const Probe& probe) {
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   for (int64_t c = std::min<int64_t>(probe.after_call, static_cast<int64_t>(calls.size()) - 1); c > 0; --c) {
     for (const Operand& output : calls[c].outputs) {
       if (!calls[c].is_view && output.storage == probe.operand.storage) return c;
@@ -260,14 +260,14 @@ int64_t CountOf(const Linearization& linearization, Kind kind) {
 
 std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call) {
   std::vector<Probe> probes;
-  for (const Operand& output : trace.program.calls[call].outputs) {
+  for (const Operand& output : trace.calls[call].outputs) {
     if (output.storage >= 0 && Continuous(output.dtype)) probes.push_back({call, output});
   }
   return probes;
 }
 
 std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry) {
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   std::vector<const Rule*> rules(calls.size(), nullptr);
   absl::flat_hash_map<const c10::FunctionSchema*, const Rule*> known;
   for (size_t c = 0; c < calls.size(); ++c) {
@@ -309,7 +309,7 @@ Preparation::~Preparation() = default;
 void Preparation::KeepNodes(const Linearization& linearization, const std::vector<bool>& steady) {
   const TracedRun& trace = *linearization.trace;
   for (const Node& node : linearization.nodes) {
-    const Call& call = trace.program.calls[node.call];
+    const Call& call = trace.calls[node.call];
     const Rule* rule = parts_->choices.rules[node.call];
     const ValuesRead reads = ValuesReadBy(rule, call);
     // Keep no node whose addends, masks or payments depend on the values of the row.
@@ -336,7 +336,7 @@ Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparatio
   result.probes = parts.probes;
   result.probe_marks = choices.marks.of_probes();
 
-  std::vector<bool> is_finite(trace->program.calls.size(), false);
+  std::vector<bool> is_finite(trace->calls.size(), false);
   References references(std::move(trace));
   EarlyNodes early = parts.policy.anchor == Anchor::kResidual
                          ? AnchorAtResiduals(references, choices, parts.may_matter)

@@ -28,8 +28,7 @@ namespace {
 // Stand-in for a value that was dropped because no rule reads it: NaN of its size, dtype and device, in the memory of
 // one number.
 at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
-  const auto options =
-      at::TensorOptions(RowDtype(operand.dtype)).device(trace.program.storages[operand.storage].device);
+  const auto options = at::TensorOptions(RowDtype(operand.dtype)).device(trace.storages[operand.storage].device);
   return at::full({}, std::numeric_limits<double>::quiet_NaN(), options).expand(operand.geometry.sizes);
 }
 
@@ -244,7 +243,7 @@ Policy PolicyForRule(const TracedRun& trace, int64_t c, const Choices& choices) 
       rule != nullptr && (rule->kind == Kind::kBilinear || rule->kind == Kind::kLinear || rule->kind == Kind::kAffine);
   if (!choices.policies.differ() || !multiplies) return policy;
   uint32_t frozen = policy.FrozenKinds();
-  for (size_t k = 0; k < trace.program.calls[c].operands.size(); ++k) frozen |= choices.marks.Frozen(c, k);
+  for (size_t k = 0; k < trace.calls[c].operands.size(); ++k) frozen |= choices.marks.Frozen(c, k);
   policy.freeze = frozen;
   return policy;
 }
@@ -308,7 +307,7 @@ at::Tensor Widen(const at::Tensor& tensor, at::ScalarType at_least) {
 
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins,
               bool finite) {
-  const Call& call = trace.program.calls[c];
+  const Call& call = trace.calls[c];
   const Rule* rule = choices.rules[c];
   Node node;
   node.call = c;
@@ -387,7 +386,7 @@ void TakeTerms(Node& node) {
 }
 
 ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices) {
-  const Call& call = trace.program.calls[c];
+  const Call& call = trace.calls[c];
   if (call.adopted != 0 || trace.StartsRows(call)) return {};
   const ValuesRead reads = ValuesReadBy(choices.rules[c], call);
   const bool known = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
@@ -402,16 +401,16 @@ ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choice
 Choices MakeChoices(const TracedRun& trace, const Registry& registry, const Policy& policy,
                     const std::vector<Probe>& probes) {
   std::vector<const Rule*> rules = RulesOfCalls(trace, registry);
-  const CallPolicies policies(trace.program, policy);
+  const CallPolicies policies(trace, policy);
   Marks marks(trace, rules, policies, probes);
   return {std::move(rules), policies, std::move(marks)};
 }
 
 std::vector<bool> FindLive(const TracedRun& trace, const std::vector<Probe>& probes, bool everything) {
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   std::vector<bool> live(calls.size(), everything);
   if (everything) return live;
-  std::vector<bool> needed(trace.program.storages.size(), false);
+  std::vector<bool> needed(trace.storages.size(), false);
   for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
     for (const Probe& probe : probes) {
       if (probe.after_call == c && CarriesRows(probe.operand)) needed[probe.operand.storage] = true;
@@ -427,7 +426,7 @@ std::vector<bool> FindLive(const TracedRun& trace, const std::vector<Probe>& pro
 
 EarlyNode LookEarly(const TracedRun& trace, int64_t c, const Choices& choices, bool live) {
   EarlyNode own;
-  const Call& call = trace.program.calls[c];
+  const Call& call = trace.calls[c];
   const Rule* rule = choices.rules[c];
   if (call.is_view || !call.Traced() || call.outputs.empty()) return own;
   // A softmax has no poles.
@@ -443,20 +442,20 @@ EarlyNode LookEarly(const TracedRun& trace, int64_t c, const Choices& choices, b
 }
 
 NeededRows::NeededRows(const TracedRun& trace, const std::vector<Probe>& probes, bool everything)
-    : trace_(trace), probes_(probes), everything_(everything), needed_(trace.program.storages.size(), everything) {}
+    : trace_(trace), probes_(probes), everything_(everything), needed_(trace.storages.size(), everything) {}
 
 bool NeededRows::OfCall(int64_t c) {
   for (const Probe& probe : probes_) {
     if (probe.after_call == c && CarriesRows(probe.operand)) needed_[probe.operand.storage] = true;
   }
-  const Call& call = trace_.program.calls[c];
+  const Call& call = trace_.calls[c];
   if (call.is_view || !call.Traced()) return false;
   return std::any_of(call.outputs.begin(), call.outputs.end(),
                      [&](const Operand& output) { return CarriesRows(output) && needed_[output.storage]; });
 }
 
 void NeededRows::Add(const Node& node) {
-  const Call& call = trace_.program.calls[node.call];
+  const Call& call = trace_.calls[node.call];
   for (const Operand& output : call.outputs) {
     if (!CarriesRows(output)) continue;
     // Rows are born here unless the call writes into a storage that had some before.

@@ -30,7 +30,7 @@ int64_t LargestBytes(const Linearization& linearization) {
     largest = std::max(largest, numel * static_cast<int64_t>(c10::elementSize(RowDtype(operand.dtype))));
   };
   for (const Node& node : linearization.nodes) {
-    const Call& call = linearization.trace->program.calls[node.call];
+    const Call& call = linearization.trace->calls[node.call];
     for (const Operand& operand : call.operands) meet(operand);
     for (const Operand& operand : call.outputs) meet(operand);
   }

@@ -22,9 +22,9 @@ bool SameTensor(const Operand& a, const Operand& b) {
 
 }  // namespace
 
-CallPolicies::CallPolicies(const TracedCalls& program, const Policy& policy) : common_(&policy) {
+CallPolicies::CallPolicies(const TracedCalls& traced, const Policy& policy) : common_(&policy) {
   if (policy.overrides.empty()) return;
-  for (const Call& call : program.calls) {
+  for (const Call& call : traced.calls) {
     own_.push_back(policy.For(FullName(call.op.schema()), call.position.module_path));
   }
 }
@@ -32,7 +32,7 @@ CallPolicies::CallPolicies(const TracedCalls& program, const Policy& policy) : c
 Marks::Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, const CallPolicies& policies,
              const std::vector<Probe>& probes)
     : of_probes_(probes.size(), 0) {
-  std::vector<Mark> by_storage(trace.program.storages.size());
+  std::vector<Mark> by_storage(trace.storages.size());
   const auto take_probes = [&](int64_t call) {
     for (size_t p = 0; p < probes.size(); ++p) {
       if (probes[p].after_call == call && probes[p].operand.storage >= 0) {
@@ -40,7 +40,7 @@ Marks::Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, cons
       }
     }
   };
-  const std::vector<Call>& calls = trace.program.calls;
+  const std::vector<Call>& calls = trace.calls;
   for (const Start& start : trace.starts) {
     by_storage[start.operand.storage] = Mark::Of(start.marks, calls.empty() ? Policy() : policies.Of(0));
   }
@@ -111,7 +111,7 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
     gate_of_.emplace(output.storage, call.operands[0]);
   }
   // A write into a part of a storage leaves the rest as it was.
-  const bool part = output.written && !output.geometry.CoversWhole(trace.program.storages[output.storage].numel);
+  const bool part = output.written && !output.geometry.CoversWhole(trace.storages[output.storage].numel);
   if (part) {
     for (const Operand& operand : call.operands) {
       if (operand.storage == output.storage && operand.decomposed) result &= by_storage[output.storage];

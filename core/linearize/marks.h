@@ -19,7 +19,7 @@ struct Probe;
 // The policy with its overrides applied, call by call. Refers to the policy that it is made from.
 class CallPolicies {
  public:
-  CallPolicies(const TracedCalls& program, const Policy& policy);
+  CallPolicies(const TracedCalls& traced, const Policy& policy);
   const Policy& Of(size_t call) const { return own_.empty() ? *common_ : own_[call]; }
   bool differ() const { return !own_.empty(); }
 

@@ -32,8 +32,8 @@ std::shared_ptr<TracedRun> PartOf(const TracedRun& trace, int64_t first, int64_t
     const at::Tensor behind = start.parts.narrow(0, next, trace.numc - next).sum(0, /*keepdim=*/true);
     start.parts = at::cat({own, before + behind}, 0);
   }
-  for (std::vector<Kept>& storage : part->storages) {
-    for (Kept& kept : storage) kept.labels = renumbered(kept.labels);
+  for (std::vector<Version>& storage : part->versions) {
+    for (Version& kept : storage) kept.labels = renumbered(kept.labels);
   }
   return part;
 }

@@ -39,7 +39,7 @@ void RequireLinear(const Linearization& linearization, const std::string& cannot
 void RequireLinear(const Linearization& linearization, const Node& node, const std::string& cannot,
                    const std::string& hint) {
   if (!LooksAtAll(node)) return;
-  const Call& call = linearization.trace->program.calls[node.call];
+  const Call& call = linearization.trace->calls[node.call];
   const std::string name = FullName(call.op.schema());
   const Policy own = linearization.policy.For(name, call.position.module_path);
   throw Error(absl::StatusCode::kFailedPrecondition,

@@ -23,7 +23,7 @@ TracedRun& References::Changed() {
 }
 
 void References::Write(const Operand& target, const at::Tensor& before, const at::Tensor& now) {
-  Kept& kept = KeptOf(Changed(), target);
+  Version& kept = VersionOf(Changed(), target);
   // A version that a write made keeps what was not written.
   kept.reference = before.defined() ? before.clone() : at::zeros({kept.value.numel()}, kept.value.options());
   ViewOf(kept.reference, target).copy_(now);
@@ -34,7 +34,7 @@ void References::Write(const Operand& target, const at::Tensor& before, const at
 at::Tensor References::BeforeWrite(const Call& call, const Operand& target) const {
   for (const Operand& operand : call.operands) {
     if (!target.written || call.resized_output || operand.storage != target.storage) continue;
-    const Kept& kept = trace_->At(operand);
+    const Version& kept = trace_->At(operand);
     return kept.reference.defined() ? kept.reference : kept.value;
   }
   return {};

@@ -18,8 +18,8 @@ double ToleranceFor(const Policy& policy, bool single, int64_t components, int64
 
 Rounding::Rounding(const Linearization& linearization)
     : linearization_(linearization),
-      depth_(linearization.trace->program.storages.size(), 0),
-      single_(linearization.trace->program.storages.size(), false) {}
+      depth_(linearization.trace->storages.size(), 0),
+      single_(linearization.trace->storages.size(), false) {}
 
 void Rounding::Begin(const Start& start) {
   depth_[start.operand.storage] = start.depth;
@@ -27,7 +27,7 @@ void Rounding::Begin(const Start& start) {
 }
 
 void Rounding::Follow(const Node& node) {
-  const Call& call = linearization_.trace->program.calls[node.call];
+  const Call& call = linearization_.trace->calls[node.call];
   int64_t depth = 0;
   bool single = false;
   for (const int input : node.inputs) {

@@ -12,7 +12,7 @@
 namespace addend {
 
 RowTable::RowTable(const TracedRun& trace, int64_t count)
-    : trace_(trace), count_(count), entries_(trace.program.storages.size()), unknown_(std::make_shared<char>()) {}
+    : trace_(trace), count_(count), entries_(trace.storages.size()), unknown_(std::make_shared<char>()) {}
 
 at::TensorOptions RowTable::Options(const Operand& operand) const {
   const StorageInfo& storage = StorageOf(operand);

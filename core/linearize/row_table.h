@@ -65,7 +65,7 @@ class RowTable {
   };
 
   bool IsAlone(const Entry& entry) const { return entry.owner.use_count() == 1; }
-  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.program.storages[operand.storage]; }
+  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.storages[operand.storage]; }
   at::Tensor Flattened(const Operand& operand, const at::Tensor& rows) const;
 
   const TracedRun& trace_;

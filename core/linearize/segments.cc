@@ -19,17 +19,17 @@
 namespace addend {
 namespace {
 
-// The contents of every version of every storage at one point of the line, ordered as TracedRun::storages; undefined:
+// The contents of every version of every storage at one point of the line, ordered as TracedRun::versions; undefined:
 // equal to its value.
 using Point = std::vector<std::vector<at::Tensor>>;
 
 // Ids and what is plain are the same at every point.
-bool Moves(const Kept& kept) { return kept.reference.defined() && Continuous(kept.reference.scalar_type()); }
+bool Moves(const Version& kept) { return kept.reference.defined() && Continuous(kept.reference.scalar_type()); }
 
 Point PointOf(const TracedRun& trace, bool at_value) {
-  Point point(trace.storages.size());
-  for (size_t s = 0; s < trace.storages.size(); ++s) {
-    for (const Kept& kept : trace.storages[s]) {
+  Point point(trace.versions.size());
+  for (size_t s = 0; s < trace.versions.size(); ++s) {
+    for (const Version& kept : trace.versions[s]) {
       point[s].push_back(Moves(kept) ? (at_value ? kept.value : kept.reference) : at::Tensor());
     }
   }
@@ -50,7 +50,7 @@ Point EvaluateBetween(const std::shared_ptr<const TracedRun>& recorded, const st
     references.ReplaceStart(start.operand, Between(trace.Reference(start.operand), trace.Value(start.operand), share));
   }
   for (size_t c = 0; c < rules.size(); ++c) {
-    const Call& call = trace.program.calls[c];
+    const Call& call = trace.calls[c];
     if (trace.StartsRows(call)) {
       references.Replace(call, 0, Between(trace.Reference(call.outputs[0]), trace.Value(call.outputs[0]), share));
     } else {
@@ -64,9 +64,9 @@ Point EvaluateBetween(const std::shared_ptr<const TracedRun>& recorded, const st
 std::shared_ptr<const TracedRun> Piece(const TracedRun& trace, const Point& from, const Point& to, double share) {
   auto piece = std::make_shared<TracedRun>(trace);
   piece->share = share;
-  for (size_t s = 0; s < piece->storages.size(); ++s) {
-    for (size_t v = 0; v < piece->storages[s].size(); ++v) {
-      Kept& kept = piece->storages[s][v];
+  for (size_t s = 0; s < piece->versions.size(); ++s) {
+    for (size_t v = 0; v < piece->versions[s].size(); ++v) {
+      Version& kept = piece->versions[s][v];
       if (from[s][v].defined()) kept.SetReference(from[s][v]);
       if (to[s][v].defined()) kept.SetValue(to[s][v]);
     }

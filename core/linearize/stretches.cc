@@ -17,7 +17,7 @@ namespace {
 std::vector<Operand> MakeAgain(TracedRun& trace, const std::vector<Operand>& operands) {
   std::vector<Operand> made;
   for (const int64_t c : CallsThatMake(trace, operands)) {
-    const Call& call = trace.program.calls[c];
+    const Call& call = trace.calls[c];
     for (const Operand& output : call.outputs) {
       if (trace.Misses(output)) made.push_back(output);
     }
@@ -49,13 +49,13 @@ Stretches::Stretches(std::shared_ptr<TracedRun> trace, std::unique_ptr<const Pol
   };
   for (size_t c = 0; c < live_.size(); ++c) {
     if (!live_[c]) continue;
-    for (const Operand& operand : trace_->program.calls[c].operands) want(operand);
+    for (const Operand& operand : trace_->calls[c].operands) want(operand);
   }
   for (const Probe& probe : probes_) want(probe.operand);
   // Restore the operands of each probe's maker, which are read when the probe is judged.
   for (const Probe& probe : probes_) {
-    if (trace_->program.calls.empty()) break;
-    for (const Operand& operand : trace_->program.calls[MakerOf(*trace_, probe)].operands) {
+    if (trace_->calls.empty()) break;
+    for (const Operand& operand : trace_->calls[MakerOf(*trace_, probe)].operands) {
       Restore(*trace_, operand);
     }
   }
@@ -87,7 +87,7 @@ Stretches::Schedule Stretches::MakeSchedule(const Range& range, bool hold) const
   schedule.runs.assign(range.last - range.first, false);
   absl::flat_hash_set<VersionId> needed;
   for (int64_t c = range.last; c-- > range.first;) {
-    const Call& call = trace_->program.calls[c];
+    const Call& call = trace_->calls[c];
     if (call.is_view || !call.Traced()) continue;
     ValuesRead reads = {false, false};
     if (live_[c]) reads = hold ? ValuesRead() : ValuesReadBy(*trace_, c, choices_);
@@ -113,7 +113,7 @@ Stretches::Schedule Stretches::MakeSchedule(const Range& range, bool hold) const
 
 Stretches::Made Stretches::Make(int64_t c) const {
   Made made;
-  const Call& call = trace_->program.calls[c];
+  const Call& call = trace_->calls[c];
   if (call.is_view || !call.Traced() || !CarriesAny(call.outputs)) return made;
   try {
     const EarlyNode look = LookEarly(*trace_, c, choices_, live_[c]);
@@ -129,7 +129,7 @@ Stretches::Made Stretches::Make(int64_t c) const {
 }
 
 Stretches::Made Stretches::MakeWithValues(int64_t c) {
-  const Call& call = trace_->program.calls[c];
+  const Call& call = trace_->calls[c];
   // Restore the operands of attention, which may have been made in an earlier stretch; see Note [Written-out
   // attention].
   if (call.made != nullptr) MakeAgain(*trace_, {call.operands.begin(), call.operands.end()});
@@ -146,7 +146,7 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
   const Schedule schedule = MakeSchedule(range, hold);
   absl::flat_hash_set<VersionId> held;  // asked for by the sweep
   for (int64_t c = range.first; c < range.last; ++c) {
-    const Call& call = trace_->program.calls[c];
+    const Call& call = trace_->calls[c];
     const bool runs = schedule.runs[c - range.first];
     if (!live_[c] && !runs) continue;
     if (runs) Evaluate(*trace_, call);
@@ -191,7 +191,7 @@ void Stretches::GoBack(const Range& range, std::vector<Made> made, NeededRows& n
 }
 
 void Stretches::Drop(const Operand& operand, bool at_any_rate) {
-  Kept& kept = KeptOf(*trace_, operand);
+  Version& kept = VersionOf(*trace_, operand);
   if (!kept.value.defined()) return;
   kept.value_is_finite = kept.value_is_finite || AllFinite(kept.value);
   if (!kept.value_is_finite) {
@@ -205,7 +205,7 @@ void Stretches::Drop(const Operand& operand, bool at_any_rate) {
 
 void Stretches::DropAll(const Range& range) {
   for (int64_t c = range.first; c < range.last; ++c) {
-    for (const Operand& output : trace_->program.calls[c].outputs) {
+    for (const Operand& output : trace_->calls[c].outputs) {
       if (MayDrop(output) && trace_->At(output).made_by == c) Drop(output, /*at_any_rate=*/true);
     }
   }
@@ -230,15 +230,15 @@ Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Regis
 void Restore(TracedRun& trace, const Operand& operand) {
   if (!CarriesRows(operand) || trace.stretches.empty()) return;
   const std::vector<Operand> made = MakeAgain(trace, {operand});
-  KeptOf(trace, operand).made_by = -1;
+  VersionOf(trace, operand).made_by = -1;
   for (const Operand& output : made) {
-    Kept& kept = KeptOf(trace, output);
+    Version& kept = VersionOf(trace, output);
     if (kept.made_by >= 0) kept.Drop(/*whole=*/false);
   }
 }
 
 void RestoreAll(TracedRun& trace) {
-  for (const Call& call : trace.program.calls) {
+  for (const Call& call : trace.calls) {
     const bool missing = std::any_of(call.outputs.begin(), call.outputs.end(),
                                      [&](const Operand& output) { return trace.Misses(output); });
     if (missing && !call.is_view && call.Traced()) Evaluate(trace, call);

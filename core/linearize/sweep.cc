@@ -72,7 +72,7 @@ class Sweep {
       step_.Release(n);
       if (progress_) progress_(static_cast<int64_t>(n) + 1, static_cast<int64_t>(linearization_.nodes.size()));
     }
-    for (; call < static_cast<int64_t>(trace_.program.calls.size()); ++call) TakeProbes(call);
+    for (; call < static_cast<int64_t>(trace_.calls.size()); ++call) TakeProbes(call);
     if (kind_.judges_late) ReadLateChecks();
     result_.checks = std::move(judge_.checks);
     result_.failures = std::move(judge_.failures);
@@ -90,7 +90,7 @@ class Sweep {
   void SettleOutputs(size_t n, bool by_map, Clock::time_point begin) {
     const Node& node = linearization_.nodes[n];
     const Policy& policy = linearization_.policy;
-    const Call& call = trace_.program.calls[node.call];
+    const Call& call = trace_.calls[node.call];
     OperatorCheck check;
     check.call = node.call;
     check.kind = node.kind;
@@ -108,10 +108,10 @@ class Sweep {
       at::Tensor rows = rows_.View(output);
       const at::Tensor value = InDtype(Resolved(trace_.Value(output)), rows.scalar_type());
       const at::Tensor reference = InDtype(Resolved(trace_.Reference(output)), rows.scalar_type());
-      const bool whole = CoversWhole(output, trace_.program.storages[output.storage]);
+      const bool whole = CoversWhole(output, trace_.storages[output.storage]);
       at::Tensor* sum = whole ? &rows_.SumOf(output.storage) : nullptr;
       if (kind_.judges_late) {
-        const Kept& kept = trace_.At(output);
+        const Version& kept = trace_.At(output);
         if (whole && kept.IsFinite() && value.scalar_type() == kept.value.scalar_type()) {
           options.value = kept.largest_value;
           options.reference = kept.largest_reference;

@@ -26,7 +26,7 @@ at::Tensor TargetProducts::Move(const Operand& operand) const { return FiniteMov
 
 at::Tensor TargetProducts::LargestTerms(const at::Tensor& cotangents, const Operand& operand, double least) const {
   const at::Tensor sizes = MagnitudeOfEach(OfLeftover(cotangents));
-  const Kept& kept = trace_.At(operand);
+  const Version& kept = trace_.At(operand);
   if (kept.IsFinite()) return sizes * std::max({kept.largest_value, kept.largest_reference, least});
   const at::Tensor value = Value(operand);
   const at::Tensor reference = Reference(operand);

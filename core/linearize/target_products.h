@@ -37,7 +37,7 @@ class TargetProducts {
 
   at::Tensor Zeros() const;                    // [targets]
   at::Tensor Zeros(int64_t components) const;  // [targets, components]
-  const Call& CallOf(const Node& node) const { return trace_.program.calls[node.call]; }
+  const Call& CallOf(const Node& node) const { return trace_.calls[node.call]; }
   // Value, reference and move of an operand in the dtype of its rows; the move is zero where the value is not finite.
   at::Tensor Value(const Operand& operand) const;
   at::Tensor Reference(const Operand& operand) const;

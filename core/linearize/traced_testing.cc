@@ -21,7 +21,7 @@ Traced TraceOf(const std::function<std::vector<Tensor>(const Tensor&)>& model, c
     const at::NoGradGuard no_grad;
     traced.values = model(input);
   }
-  const int64_t last = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
+  const int64_t last = static_cast<int64_t>(tracer.recorder().traced().calls.size()) - 1;
   for (const Tensor& output : traced.values) traced.probes.push_back({last, tracer.Output(output)});
   traced.trace = tracer.Finish();
   return traced;

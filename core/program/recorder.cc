@@ -84,10 +84,10 @@ int Recorder::StorageId(const at::Tensor& tensor) {
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
     info.dtype = tensor.scalar_type();
     info.device = tensor.device();
-    program_.storages.push_back(std::move(info));
+    traced_.storages.push_back(std::move(info));
   } else {
     // Kernels of composite operators resize what they are given without asking the dispatcher.
-    StorageInfo& info = program_.storages[id];
+    StorageInfo& info = traced_.storages[id];
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
   }
   return id;
@@ -100,17 +100,17 @@ int Recorder::FindStorage(const at::Tensor& tensor) const {
 
 void Recorder::NameStorage(const at::Tensor& tensor, const std::string& name) {
   const int id = StorageId(tensor);
-  if (id >= 0 && program_.storages[id].name.empty()) program_.storages[id].name = name;
+  if (id >= 0 && traced_.storages[id].name.empty()) traced_.storages[id].name = name;
 }
 
 void Recorder::Give(const at::Tensor& tensor) {
   const int id = StorageId(tensor);
-  if (id >= 0) program_.storages[id].inner = true;
+  if (id >= 0) traced_.storages[id].inner = true;
 }
 
 void Recorder::AddModuleOutput(const std::string& path, int64_t index, Operand tensor) {
-  std::vector<ModuleReturn>& returns = program_.returns;
-  if (index == 0) returns.push_back({path, static_cast<int64_t>(program_.calls.size()), {}});
+  std::vector<ModuleReturn>& returns = traced_.returns;
+  if (index == 0) returns.push_back({path, static_cast<int64_t>(traced_.calls.size()), {}});
   const bool next = !returns.empty() && returns.back().module_path == path &&
                     returns.back().tensors.size() == static_cast<size_t>(index);
   if (!next) throw ModuleOutputsDoNotFollow(path, index);
@@ -123,7 +123,7 @@ Operand Recorder::Describe(const at::Tensor& tensor) {
   if (!tensor.defined()) return operand;
   operand.dtype = tensor.scalar_type();
   if (operand.storage < 0) return operand;
-  operand.version = program_.storages[operand.storage].versions - 1;
+  operand.version = traced_.storages[operand.storage].versions - 1;
   operand.geometry = GeometryOf(tensor);
   operand.conjugated = tensor.is_conj();
   operand.negated = tensor.is_neg();
@@ -153,7 +153,7 @@ Position Recorder::PositionOf(const Call& call) {
   position.op = call.op.schema().name();
   for (const Operand& operand : call.operands) {
     if (operand.storage < 0) continue;
-    const std::string& name = program_.storages[operand.storage].name;
+    const std::string& name = traced_.storages[operand.storage].name;
     if (!name.empty()) position.parameters.push_back(name);
   }
   const std::string parameter = position.parameters.empty() ? "" : position.parameters.front();
@@ -181,7 +181,7 @@ Call Recorder::Begin(const Operator& op, const Stack& stack) {
 
 std::vector<c10::IValue> Recorder::Place(const Stack& stack, Call& call) {
   const auto first = stack.end() - static_cast<int64_t>(call.op.schema().arguments().size());
-  call.index = static_cast<int64_t>(program_.calls.size());
+  call.index = static_cast<int64_t>(traced_.calls.size());
   call.depth = depth_;
   call.arguments.reserve(call.op.schema().arguments().size());
   for (auto argument = first; argument != stack.end(); ++argument) {
@@ -203,7 +203,7 @@ void Recorder::AddWritten(const std::vector<c10::IValue>& arguments, Call& call)
     VisitArgument(argument, [&](const at::Tensor& tensor) {
       const Operand& before = call.operands[k++];
       if (!before.written || before.storage < 0) return;
-      StorageInfo& info = program_.storages[before.storage];
+      StorageInfo& info = traced_.storages[before.storage];
       ++info.versions;
       info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
       Operand after = Describe(tensor);
@@ -219,9 +219,9 @@ void Recorder::AddReturned(const std::vector<c10::IValue>& results, Call& call) 
   bool all_alias = true;
   for (size_t r = 0; r < results.size(); ++r) {
     VisitArgument(results[r], [&](const at::Tensor& tensor) {
-      const size_t known = program_.storages.size();
+      const size_t known = traced_.storages.size();
       Operand output = Describe(tensor);
-      if (program_.storages.size() > known) program_.storages.back().inner = true;
+      if (traced_.storages.size() > known) traced_.storages.back().inner = true;
       output.argument = static_cast<int16_t>(r);
       all_alias &= std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
         return operand.storage >= 0 && operand.storage == output.storage;
@@ -234,7 +234,7 @@ void Recorder::AddReturned(const std::vector<c10::IValue>& results, Call& call) 
 
 // A vector that grows by itself copies calls, strings and all, since moving them may throw.
 void Recorder::End(Call&& call) {
-  std::vector<Call>& calls = program_.calls;
+  std::vector<Call>& calls = traced_.calls;
   if (calls.size() == calls.capacity()) {
     std::vector<Call> larger;
     larger.reserve(std::max<size_t>(2 * calls.size(), 64));

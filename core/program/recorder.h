@@ -78,8 +78,8 @@ class Recorder {
   // The operand that `tensor` is right now.
   Operand Describe(const at::Tensor& tensor);
 
-  TracedCalls& program() { return program_; }
-  const TracedCalls& program() const { return program_; }
+  TracedCalls& traced() { return traced_; }
+  const TracedCalls& traced() const { return traced_; }
   // Position of the operator that runs now; `call` may lack its position still.
   Position PositionOf(const Call& call);
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
@@ -101,7 +101,7 @@ class Recorder {
   void AddWritten(const std::vector<c10::IValue>& arguments, Call& call);
   void AddReturned(const std::vector<c10::IValue>& results, Call& call);
 
-  TracedCalls program_;
+  TracedCalls traced_;
   int16_t depth_ = 0;
   int16_t own_depth_ = 0;  // of the calls that count as the model's own
   int64_t program_call_ = -1;

@@ -33,14 +33,14 @@ TracedCalls Record(Run run) {
     TracingScope scope(&handler);
     run();
   }
-  return std::move(handler.recorder.program());
+  return std::move(handler.recorder.traced());
 }
 
 TEST(Recorder, DescribesCalls) {
   const at::Tensor x = at::ones({2, 3});
   const at::Tensor w = at::ones({4, 3});
   const at::Tensor bias = at::ones({4});
-  const TracedCalls program = Record([&] {
+  const TracedCalls traced = Record([&] {
     at::linear(x, w, bias);
     at::linear(x, w);
     at::cat({x, x}, 1);
@@ -48,7 +48,7 @@ TEST(Recorder, DescribesCalls) {
     x.index({at::tensor({0, 1}, at::kLong)});
   });
   std::vector<std::string> lines;
-  for (const Call& call : program.calls) lines.push_back(DescribeCall(call));
+  for (const Call& call : traced.calls) lines.push_back(DescribeCall(call));
   EXPECT_THAT(lines, ElementsAre("linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]",
                                  "linear(f32[2, 3], f32[4, 3], None) -> f32[2, 4]",
                                  "cat([f32[2, 3], f32[2, 3]], 1) -> f32[2, 6]",
@@ -57,47 +57,47 @@ TEST(Recorder, DescribesCalls) {
 }
 
 TEST(Recorder, ViewsShareAStorageAndKeepTheirGeometry) {
-  const TracedCalls program = Record([] {
+  const TracedCalls traced = Record([] {
     const at::Tensor x = at::zeros({2, 3});
     const at::Tensor y = x.t().slice(0, 1, 3);
     at::relu(y);
   });
-  ASSERT_EQ(program.calls.size(), 4u);
-  EXPECT_FALSE(program.calls[0].is_view);
-  EXPECT_TRUE(program.calls[1].is_view);
-  EXPECT_TRUE(program.calls[2].is_view);
-  const Operand& y = program.calls[3].operands[0];
-  EXPECT_EQ(y.storage, program.calls[0].outputs[0].storage);
+  ASSERT_EQ(traced.calls.size(), 4u);
+  EXPECT_FALSE(traced.calls[0].is_view);
+  EXPECT_TRUE(traced.calls[1].is_view);
+  EXPECT_TRUE(traced.calls[2].is_view);
+  const Operand& y = traced.calls[3].operands[0];
+  EXPECT_EQ(y.storage, traced.calls[0].outputs[0].storage);
   EXPECT_EQ(y.geometry.offset, 1);
   EXPECT_THAT(y.geometry.strides, ElementsAre(1, 3));
   EXPECT_THAT(y.geometry.sizes, ElementsAre(2, 2));
 }
 
 TEST(Recorder, WritesCountVersions) {
-  const TracedCalls program = Record([] {
+  const TracedCalls traced = Record([] {
     at::Tensor x = at::zeros({4});
     x.add_(1);
     x.slice(0, 0, 2).mul_(2);
     at::neg(x);
   });
-  ASSERT_EQ(program.calls.size(), 5u);
-  const int storage = program.calls[0].outputs[0].storage;
-  EXPECT_EQ(program.calls[1].operands[0].version, 0);
-  EXPECT_EQ(program.calls[1].outputs[0].version, 1);
-  EXPECT_EQ(program.calls[3].outputs[0].version, 2);
-  EXPECT_EQ(program.calls[4].operands[0].storage, storage);
-  EXPECT_EQ(program.calls[4].operands[0].version, 2);
-  EXPECT_EQ(program.storages[storage].versions, 3);
+  ASSERT_EQ(traced.calls.size(), 5u);
+  const int storage = traced.calls[0].outputs[0].storage;
+  EXPECT_EQ(traced.calls[1].operands[0].version, 0);
+  EXPECT_EQ(traced.calls[1].outputs[0].version, 1);
+  EXPECT_EQ(traced.calls[3].outputs[0].version, 2);
+  EXPECT_EQ(traced.calls[4].operands[0].storage, storage);
+  EXPECT_EQ(traced.calls[4].operands[0].version, 2);
+  EXPECT_EQ(traced.storages[storage].versions, 3);
 }
 
 TEST(Recorder, OutArgumentsThatAreResizedAreKnown) {
-  const TracedCalls program = Record([] {
+  const TracedCalls traced = Record([] {
     at::Tensor out = at::empty({0});
     at::add_out(out, at::ones({3}), at::ones({3}));
     at::add_out(out, at::ones({3}), at::ones({3}));
   });
   std::vector<bool> resized;
-  for (const Call& call : program.calls) {
+  for (const Call& call : traced.calls) {
     if (call.op.schema().name() == "aten::add") resized.push_back(call.resized_output);
   }
   EXPECT_THAT(resized, ElementsAre(true, false));
@@ -105,38 +105,38 @@ TEST(Recorder, OutArgumentsThatAreResizedAreKnown) {
 
 // Allocators hand out a freed address again at once; the recorder must not take two storages for one.
 TEST(Recorder, FreedStoragesAreNotConfused) {
-  const TracedCalls program = Record([] {
+  const TracedCalls traced = Record([] {
     for (int k = 0; k < 20; ++k) at::ones({1000}).add(1);
   });
-  EXPECT_EQ(program.storages.size(), 40u);
+  EXPECT_EQ(traced.storages.size(), 40u);
 }
 
 TEST(Recorder, InPlaceViewsWriteNothing) {
-  const TracedCalls program = Record([] {
+  const TracedCalls traced = Record([] {
     at::Tensor x = at::zeros({2, 3});
     x.t_();
     x.unsqueeze_(0);
   });
-  EXPECT_EQ(program.storages[0].versions, 1);
+  EXPECT_EQ(traced.storages[0].versions, 1);
 }
 
 TEST(Recorder, TensorsThatAreSetToOtherMemoryAreReadThere) {
-  const TracedCalls program = Record([] {
+  const TracedCalls traced = Record([] {
     const at::Tensor x = at::ones({4});
     at::Tensor y = at::zeros({2});
     y.set_(x);
     at::neg(y);
   });
-  const Call& first = program.calls.front();
-  const Call& last = program.calls.back();
+  const Call& first = traced.calls.front();
+  const Call& last = traced.calls.back();
   EXPECT_EQ(last.operands[0].storage, first.outputs[0].storage);
-  for (const StorageInfo& storage : program.storages) EXPECT_EQ(storage.versions, 1);
+  for (const StorageInfo& storage : traced.storages) EXPECT_EQ(storage.versions, 1);
 }
 
 TEST(Recorder, ListsWithoutTensorsAreLists) {
-  const TracedCalls program = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
-  ASSERT_EQ(program.calls.size(), 1u);
-  EXPECT_EQ(DescribeCall(program.calls[0]), "broadcast_tensors([]) -> ()");
+  const TracedCalls traced = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
+  ASSERT_EQ(traced.calls.size(), 1u);
+  EXPECT_EQ(DescribeCall(traced.calls[0]), "broadcast_tensors([]) -> ()");
 }
 
 TEST(Recorder, NamesOfParametersTellModules) {
@@ -147,7 +147,7 @@ TEST(Recorder, NamesOfParametersTellModules) {
     TracingScope scope(&handler);
     at::linear(at::ones({1, 3}), w);
   }
-  const Position& position = handler.recorder.program().calls.back().position;
+  const Position& position = handler.recorder.traced().calls.back().position;
   EXPECT_EQ(position.module_path, "layers.0.fc");
   EXPECT_THAT(position.parameters, ElementsAre("layers.0.fc.weight"));
 }

@@ -45,7 +45,7 @@ void Checkpoints::Limit(int64_t bytes, const Policy& policy) {
   step_ = std::max<int64_t>(bytes / kStretches, 1);
 }
 
-int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->program().calls.size()); }
+int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->traced().calls.size()); }
 
 // The entry of the storage in `alive_`; its end: there is none.
 std::vector<size_t>::iterator Checkpoints::AliveIn(int storage) {
@@ -136,7 +136,7 @@ void Checkpoints::Bury(size_t v) {
 // unless nothing reads them.
 bool Checkpoints::MayDrop(const Version& version) const {
   if (version.stays) return false;
-  return recorder_->program().calls[version.birth].adopted == 0 || !version.read;
+  return recorder_->traced().calls[version.birth].adopted == 0 || !version.read;
 }
 
 void Checkpoints::Offer(size_t v) {

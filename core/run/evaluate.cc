@@ -34,7 +34,7 @@ namespace {
 Invoked Give(const TracedRun& trace, const Call& call, const StackRecipe& recipe, bool on_baseline) {
   return Invoke(call, recipe, [&](size_t k) -> const at::Tensor& {
     const Operand& operand = call.operands[k];
-    const Kept& kept = trace.At(operand);
+    const Version& kept = trace.At(operand);
     const at::Tensor& all =
         on_baseline && operand.on_baseline && kept.reference.defined() ? kept.reference : kept.value;
     if (!all.defined()) throw Internal("an operand of a call that runs again was dropped");
@@ -50,7 +50,7 @@ void KeepOrCompare(const Call& call, const Operand& output, const at::Tensor& ag
   }
 }
 
-void RequireFingerprint(const Call& call, const Kept& kept) {
+void RequireFingerprint(const Call& call, const Version& kept) {
   if (kept.fingerprint != 0 && FingerprintOf(kept.value, kept.reference) != kept.fingerprint) {
     Differs(call, "other numbers");
   }
@@ -66,7 +66,7 @@ Invoked GiveReferences(const TracedRun& trace, const Call& call, const StackReci
     Invoked references;
     for (const Operand& operand : call.operands) {
       if (!operand.written || operand.storage < 0) continue;
-      const Kept& kept = trace.At(operand);
+      const Version& kept = trace.At(operand);
       references.written.try_emplace(operand.storage, (kept.reference.defined() ? kept.reference : kept.value).clone());
     }
     for (const Operand& output : call.outputs) {
@@ -97,7 +97,7 @@ void Evaluate(TracedRun& trace, const Call& linearized) {
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const Operand& output = call.outputs[k];
     if (!CarriesRows(output)) continue;
-    Kept& kept = KeptOf(trace, output);
+    Version& kept = VersionOf(trace, output);
     const bool outdated = output.written && own.written.count(output.storage) == 0;
     if (outdated || k >= values.size() || !HasLayout(values[k], output)) Differs(call, "another layout");
     if (output.written) {
@@ -106,7 +106,7 @@ void Evaluate(TracedRun& trace, const Call& linearized) {
       RequireFingerprint(call, kept);
       continue;
     }
-    const StorageInfo& storage = trace.program.storages[output.storage];
+    const StorageInfo& storage = trace.storages[output.storage];
     const bool other_shape = k >= references.size() || references[k].sizes() != values[k].sizes();
     const at::Tensor reference = other_shape ? Nothing(values[k]) : references[k];
     KeepOrCompare(call, output, Flat(values[k], storage, /*differentiable=*/false), kept.value);
@@ -127,7 +127,7 @@ std::vector<int64_t> CallsThatMake(const TracedRun& trace, const std::vector<Ope
     // Take the last call first: whatever it reads was made by earlier ones.
     calls.push_back(*open.rbegin());
     open.erase(calls.back());
-    for (const Operand& operand : trace.program.calls[calls.back()].AsMade().operands) ask(operand);
+    for (const Operand& operand : trace.calls[calls.back()].AsMade().operands) ask(operand);
   }
   std::reverse(calls.begin(), calls.end());
   return calls;

@@ -61,9 +61,9 @@ RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry&
                          std::vector<RepeatedInput> inputs, const StageProgress& progress)
     : first_(std::move(first)), inputs_(std::move(inputs)) {
   RequireRepeatable();
-  for (size_t s = 0; s < first_->storages.size(); ++s) {
-    for (size_t v = 0; v < first_->storages[s].size(); ++v) {
-      slot_of_.emplace(VersionId(static_cast<int>(s), first_->storages[s][v].version), static_cast<int>(slots_.size()));
+  for (size_t s = 0; s < first_->versions.size(); ++s) {
+    for (size_t v = 0; v < first_->versions[s].size(); ++v) {
+      slot_of_.emplace(VersionId(static_cast<int>(s), first_->versions[s][v].version), static_cast<int>(slots_.size()));
       slots_.push_back({static_cast<int>(s), static_cast<int>(v)});
     }
   }
@@ -78,7 +78,7 @@ RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry&
     }
     input_slots_.push_back(slot);
   }
-  for (const Call& call : first_->program.calls) AddStep(call, registry);
+  for (const Call& call : first_->calls) AddStep(call, registry);
   AddComparisons();
   CompareWithFirst(progress);
 }
@@ -102,7 +102,7 @@ void RepeatedRun::RequireRepeatable() const {
   }
   absl::flat_hash_set<int> made;  // storages that an operator of the run gave, or that are inputs
   for (const RepeatedInput& input : inputs_) made.insert(input.storage);
-  for (const Call& call : trace.program.calls) {
+  for (const Call& call : trace.calls) {
     const OperatorTraits traits(call.op.schema());
     if (call.draws) Refuse(call, "draws random numbers");
     if (UpdatesStatistics(traits, call)) Refuse(call, "updates running statistics; set the model to evaluation mode");
@@ -206,7 +206,7 @@ std::vector<bool> RepeatedRun::SteadyCalls() const {
     const Slot& slot = slots_[found->second];
     return !slot.reference_varies && (operand.decomposed || !slot.value_varies);
   };
-  for (const Call& call : first_->program.calls) {
+  for (const Call& call : first_->calls) {
     steady.push_back(std::all_of(call.operands.begin(), call.operands.end(), stays) &&
                      std::all_of(call.outputs.begin(), call.outputs.end(), stays));
   }
@@ -215,7 +215,7 @@ std::vector<bool> RepeatedRun::SteadyCalls() const {
 
 void RepeatedRun::AddComparisons() {
   for (size_t k = 0; k < first_->conditions.size(); ++k) {
-    const Call& call = first_->program.calls[first_->conditions[k].call];
+    const Call& call = first_->calls[first_->conditions[k].call];
     if (first_->baseline_conditions && !ReadsRows(call)) {
       Refuse(call, "computes from conditions alone, of which the reference has those of the baseline");
     }
@@ -232,11 +232,11 @@ std::unique_ptr<RepeatedRun::Memory> RepeatedRun::NewMemory() const {
   auto memory = std::make_unique<Memory>();
   memory->trace = std::make_shared<TracedRun>(*first_);
   for (const Slot& slot : slots_) {
-    const Kept* kept = slot.kept < 0 ? nullptr : &first_->storages[slot.storage][slot.kept];
+    const Version* kept = slot.kept < 0 ? nullptr : &first_->versions[slot.storage][slot.kept];
     memory->values.push_back(kept != nullptr ? kept->value : at::Tensor());
     memory->references.push_back(kept != nullptr ? kept->reference : at::Tensor());
     if (kept == nullptr) continue;
-    Kept& own = memory->trace->storages[slot.storage][slot.kept];
+    Version& own = memory->trace->versions[slot.storage][slot.kept];
     own.Forget();
     if (slot.reference_varies) continue;
     own.reference_is_finite = kept->reference_is_finite;
@@ -271,7 +271,7 @@ void RepeatedRun::Adopt(const Step& step, const std::vector<at::Tensor>& given, 
     const std::vector<at::Tensor> own = Give(*step.wholes[a], /*on_reference=*/false, memory, nullptr);
     for (size_t k = 0; k < call.outputs.size() && k < given.size(); ++k) {
       if (call.outputs[k].storage != adoption.place.storage) continue;
-      const StorageInfo& storage = first_->program.storages[adoption.place.storage];
+      const StorageInfo& storage = first_->storages[adoption.place.storage];
       at::Tensor target = ViewOf(Flat(given[k], storage, /*differentiable=*/false), adoption.place);
       if (adoption.result >= own.size() || own[adoption.result].sizes() != target.sizes()) {
         GoesAnotherWay(*adoption.whole, "gives another layout");
@@ -291,12 +291,12 @@ void RepeatedRun::Keep(const Step& step, const std::vector<at::Tensor>& given, b
     const Operand& output = call.outputs[k];
     if (k >= given.size() || !HasLayout(given[k], output)) GoesAnotherWay(call, "gives another layout");
     const Slot& slot = slots_[result.slot];
-    const StorageInfo& storage = first_->program.storages[slot.storage];
+    const StorageInfo& storage = first_->storages[slot.storage];
     const at::Tensor flat = Flat(given[k], storage, /*differentiable=*/false);
     if (flat.numel() != storage.numel) GoesAnotherWay(call, "gives another layout");
     (on_reference ? memory.references : memory.values)[result.slot] = flat;
     if (slot.kept < 0) continue;
-    Kept& kept = memory.trace->storages[slot.storage][slot.kept];
+    Version& kept = memory.trace->versions[slot.storage][slot.kept];
     on_reference ? kept.SetReference(flat) : kept.SetValue(flat);
   }
 }
@@ -363,7 +363,7 @@ void RepeatedRun::CompareWithFirst(const StageProgress& progress) {
     }
     for (const Result& result : step.outputs) {
       if (result.slot < 0 || slots_[result.slot].kept < 0) continue;
-      const Kept& kept = first_->storages[slots_[result.slot].storage][slots_[result.slot].kept];
+      const Version& kept = first_->versions[slots_[result.slot].storage][slots_[result.slot].kept];
       if (kept.value.defined() && !ReadSameNumbers(kept.value, memory->values[result.slot])) {
         Refuse(*step.call, "gives other numbers when it runs again");
       }
@@ -373,7 +373,7 @@ void RepeatedRun::CompareWithFirst(const StageProgress& progress) {
   for (const Comparison& comparison : comparisons_) {
     const Condition& condition = first_->conditions[comparison.condition];
     if (memory->trace->conditions[comparison.condition].same == condition.same) continue;
-    Refuse(first_->program.calls[condition.call], "reads conditions, and what they are on the baseline is not known");
+    Refuse(first_->calls[condition.call], "reads conditions, and what they are on the baseline is not known");
   }
   free_.push_back(std::move(memory));
 }
@@ -393,11 +393,11 @@ RepeatedRun::Repetition RepeatedRun::Run(const std::vector<at::Tensor>& values,
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const int slot = input_slots_[k];
     if (slot < 0 || !values[k].defined()) continue;
-    const at::ScalarType dtype = first_->program.storages[slots_[slot].storage].dtype;  // see Note [Wide inputs]
+    const at::ScalarType dtype = first_->storages[slots_[slot].storage].dtype;  // see Note [Wide inputs]
     memory->values[slot] = values[k].flatten().to(dtype);
     if (references[k].defined()) memory->references[slot] = references[k].flatten().to(dtype);
     if (slots_[slot].kept < 0) continue;
-    Kept& kept = memory->trace->storages[slots_[slot].storage][slots_[slot].kept];
+    Version& kept = memory->trace->versions[slots_[slot].storage][slots_[slot].kept];
     kept.SetValue(memory->values[slot]);
     if (references[k].defined()) kept.SetReference(memory->references[slot]);
   }

@@ -77,7 +77,7 @@ class RepeatedRun {
   // One version of a storage.
   struct Slot {
     int storage = -1;
-    int kept = -1;  // its place in TracedRun::storages; -1: the trace does not hold it
+    int kept = -1;  // its place in TracedRun::versions; -1: the trace does not hold it
     bool value_varies = false;
     bool reference_varies = false;
   };

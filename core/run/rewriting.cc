@@ -88,7 +88,7 @@ std::vector<c10::IValue> Rewriting::RunItself(const CallAtHand& own) const {
 
 std::vector<c10::IValue> Rewriting::Run(CallAtHand& own, const std::vector<c10::IValue>& given) {
   const Expected expected = Expect(own, given);
-  const size_t first = recorder_->program().calls.size();
+  const size_t first = recorder_->traced().calls.size();
   std::vector<at::Tensor> results = own.role.rewrite->run(DescribeForRewrite(own));
   const Targets targets = TargetsOf(own);
   const size_t count = expected.values.size();
@@ -165,7 +165,7 @@ at::Tensor Rewriting::ResultFor(const CallAtHand& own, size_t k, const at::Tenso
 bool Rewriting::IsLastWord(const at::Tensor& result, const Call& call, size_t first) const {
   const int storage = recorder_->FindStorage(result);
   if (storage < 0 || Reads(call, storage)) return false;
-  const std::vector<Call>& calls = recorder_->program().calls;
+  const std::vector<Call>& calls = recorder_->traced().calls;
   for (size_t c = calls.size(); c-- > first;) {
     if (calls[c].is_view) continue;
     if (Writes(calls[c], storage)) return true;
@@ -176,7 +176,7 @@ bool Rewriting::IsLastWord(const at::Tensor& result, const Call& call, size_t fi
 
 // The last call from `first` on that wrote to a storage; null: none did.
 Call* Rewriting::MakerOf(int storage, size_t first) {
-  std::vector<Call>& calls = recorder_->program().calls;
+  std::vector<Call>& calls = recorder_->traced().calls;
   for (size_t c = calls.size(); c-- > first;) {
     if (!calls[c].is_view && Writes(calls[c], storage)) return &calls[c];
   }
@@ -232,7 +232,7 @@ void Rewriting::Adopt(const CallAtHand& own, size_t k, const at::Tensor& result,
   StorageState& state = states_->Of(operand.storage);
   state.OwnReference();
   state.reference_known = state.reference_known && known;
-  Kept& kept = state.kept.back();
+  Version& kept = state.kept.back();
   kept.reference = state.reference;
   const at::Tensor rewritten = ViewOf(state.reference, operand);
   // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,

@@ -57,7 +57,7 @@ void StorageStates::Keep(const Operand& operand, const at::Tensor& tensor) {
   if (operand.storage < 0) return;
   StorageState& state = Of(operand.storage);
   if (!state.kept.empty() && state.kept.back().version == operand.version) return;
-  Kept kept;
+  Version kept;
   kept.version = operand.version;
   kept.value = Flat(tensor, Info(operand.storage), differentiable_);
   if (state.decomposed || state.tracked) kept.reference = state.reference;
@@ -70,7 +70,7 @@ void StorageStates::Keep(const Operand& operand, const at::Tensor& tensor) {
 void StorageStates::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced) {
   StorageState& state = Of(operand.storage);
   if (state.newest_is_live && state.kept.back().version == operand.version) {
-    Kept& kept = state.kept.back();
+    Version& kept = state.kept.back();
     kept.value = kept.value.clone();
     // The reference is copied only when something is about to write to it. Under autograd it is copied now, because a
     // copy is itself a differentiated step.
@@ -100,8 +100,8 @@ at::Tensor StorageStates::FlatCopy(const Operand& operand, const at::Tensor& ten
   return Flat(tensor, Info(operand.storage), differentiable_).clone();
 }
 
-std::vector<std::vector<Kept>> StorageStates::Take() {
-  std::vector<std::vector<Kept>> kept(recorder_->program().storages.size());
+std::vector<std::vector<Version>> StorageStates::Take() {
+  std::vector<std::vector<Version>> kept(recorder_->traced().storages.size());
   for (size_t s = 0; s < states_.size(); ++s) kept[s] = std::move(states_[s].kept);
   states_.clear();
   return kept;

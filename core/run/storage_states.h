@@ -58,7 +58,7 @@ struct StorageState {
   bool reference_known = false;    // it is what the last run found; see Note [Kept references]
   at::Tensor labels;
   std::shared_ptr<const Steps> steps;  // decomposed; null: its elements are made of several
-  std::vector<Kept> kept;
+  std::vector<Version> kept;
   bool newest_is_live = false;  // the last entry of `kept` shares memory with the model
 };
 
@@ -76,7 +76,7 @@ class StorageStates {
   StorageState& Of(int storage);
   // The state of a storage that an operand of a call lies in.
   const StorageState& At(int storage) const { return states_[storage]; }
-  const StorageInfo& Info(int storage) const { return recorder_->program().storages[storage]; }
+  const StorageInfo& Info(int storage) const { return recorder_->traced().storages[storage]; }
 
   // The operand that a tensor is right now.
   Operand Describe(const at::Tensor& tensor);
@@ -93,7 +93,7 @@ class StorageStates {
   at::Tensor FlatCopy(const Operand& operand, const at::Tensor& tensor) const;
 
   // Returns the versions that were kept, by storage id, and ends the states.
-  std::vector<std::vector<Kept>> Take();
+  std::vector<std::vector<Version>> Take();
 
  private:
   Recorder* recorder_;

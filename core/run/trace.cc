@@ -133,7 +133,7 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   wide_inputs_.See(own_op, stack);
   const Role& role = roles_.Of(own_op);
   if (IsTakenApart(own_op, role, *stack)) return RunExpanded(own_op, stack, /*counts=*/true);
-  const size_t known = recorder_.program().storages.size();
+  const size_t known = recorder_.traced().storages.size();
   Call call = recorder_.Begin(own_op, *stack);
   unseen_.Meet(own_op, *stack, known);
   for (Operand& operand : call.operands) states_.Mark(operand);
@@ -426,7 +426,7 @@ void Tracer::SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors,
     }
     if (known.defined()) states_.Of(output.storage).reference = known;
     states_.Keep(output, tensors[k]);
-    Kept& kept = states_.Of(output.storage).kept.back();
+    Version& kept = states_.Of(output.storage).kept.back();
     if (starts && Carries(own, k) && IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone) {
       const IdLabels labels = ids_.LabelsOf(own, tensors[k].sizes());
       kept.labels = ids_.FlatLabels(labels.labels, output);
@@ -474,8 +474,8 @@ TracedRun Tracer::Finish() {
   trace_.stretches = checkpoints_.Take();
   trace_.memory_limit = checkpoints_.limit();
   trace_.dropped = checkpoints_.dropped();
-  trace_.storages = states_.Take();
-  trace_.program = std::move(recorder_.program());
+  trace_.versions = states_.Take();
+  static_cast<TracedCalls&>(trace_) = std::move(recorder_.traced());
   LookAtNumbers(trace_);
   kept_.Store();
   return std::move(trace_);

@@ -29,7 +29,7 @@ at::Tensor WeightsOfIds(const TracedRun& trace, const Call& call) {
   return {};
 }
 
-void RequireHeld(const Kept& kept, const Operand& operand) {
+void RequireHeld(const Version& kept, const Operand& operand) {
   if (kept.value.defined()) return;
   throw Internal(absl::StrCat("version ", kept.version, " of storage ", operand.storage, " was dropped"));
 }
@@ -41,7 +41,7 @@ const Operand& LabelledOf(const Call& call) {
 
 }  // namespace
 
-void Kept::Drop(bool whole) {
+void Version::Drop(bool whole) {
   if (!value.defined()) return;
   value_is_finite = value_is_finite || AllFinite(value);
   // On the CPU the tracer has looked at it.
@@ -51,19 +51,19 @@ void Kept::Drop(bool whole) {
   reference = at::Tensor();
 }
 
-void Kept::SetValue(at::Tensor other) {
+void Version::SetValue(at::Tensor other) {
   value = std::move(other);
   value_is_finite = false;
   largest_value = -1;
 }
 
-void Kept::SetReference(at::Tensor other) {
+void Version::SetReference(at::Tensor other) {
   reference = std::move(other);
   reference_is_finite = false;
   largest_reference = -1;
 }
 
-void Kept::Forget() {
+void Version::Forget() {
   reference_is_finite = value_is_finite = false;
   largest_value = largest_reference = -1;
 }
@@ -79,8 +79,8 @@ void LookAtNumbers(TracedRun& trace) {
       *largest = *finite ? found : -1;
     });
   };
-  for (std::vector<Kept>& versions : trace.storages) {
-    for (Kept& kept : versions) {
+  for (std::vector<Version>& versions : trace.versions) {
+    for (Version& kept : versions) {
       const at::Tensor& value = kept.value;
       // Numbers on the CPU are looked at where they are asked for; those without a reference have no rows.
       if (!value.defined() || !kept.reference.defined() || value.numel() == 0 || value.device().is_cpu()) continue;
@@ -98,32 +98,32 @@ Policy AtPrecisionOf(const TracedRun& trace, Policy policy) {
   return policy;
 }
 
-const Kept& TracedRun::At(const Operand& operand) const {
-  for (const Kept& kept : storages[operand.storage]) {
+const Version& TracedRun::At(const Operand& operand) const {
+  for (const Version& kept : versions[operand.storage]) {
     if (kept.version == operand.version) return kept;
   }
   throw Internal(absl::StrCat("version ", operand.version, " of storage ", operand.storage, " was not kept"));
 }
 
-Kept& KeptOf(TracedRun& trace, const Operand& operand) { return const_cast<Kept&>(trace.At(operand)); }
+Version& VersionOf(TracedRun& trace, const Operand& operand) { return const_cast<Version&>(trace.At(operand)); }
 
 at::Tensor TracedRun::Value(const Operand& operand) const {
   if (operand.storage < 0) return {};
-  const Kept& kept = At(operand);
+  const Version& kept = At(operand);
   RequireHeld(kept, operand);
   return ViewOf(kept.value, operand);
 }
 
 at::Tensor TracedRun::Reference(const Operand& operand) const {
   if (operand.storage < 0) return {};
-  const Kept& kept = At(operand);
+  const Version& kept = At(operand);
   RequireHeld(kept, operand);
   return ViewOf(kept.reference.defined() ? kept.reference : kept.value, operand);
 }
 
 at::Tensor TracedRun::Labels(const Operand& operand) const {
   if (operand.storage < 0) return {};
-  const Kept& kept = At(operand);
+  const Version& kept = At(operand);
   return kept.labels.defined() ? ViewOf(kept.labels, operand.geometry) : at::Tensor();
 }
 
@@ -160,7 +160,7 @@ RowStart TracedRun::StartOf(const Call& call) const {
 
 int64_t TracedRun::ElementsRead() const {
   const auto reads = [&](int64_t index) {
-    const at::Tensor labels = Labels(LabelledOf(program.calls[index]));
+    const at::Tensor labels = Labels(LabelledOf(calls[index]));
     return labels.defined() && labels.numel() > 0 && ReadInteger(labels.max()) >= numc;
   };
   return elements > 0 && std::any_of(row_starts.begin(), row_starts.end(), reads) ? elements : 0;
@@ -181,11 +181,11 @@ bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
 }
 
 bool TracedRun::HostWaits() const {
-  const auto elsewhere = [&](const Operand& operand) { return !program.storages[operand.storage].device.is_cpu(); };
+  const auto elsewhere = [&](const Operand& operand) { return !storages[operand.storage].device.is_cpu(); };
   return !differentiable &&
          (std::any_of(starts.begin(), starts.end(), [&](const Start& start) { return elsewhere(start.operand); }) ||
           std::any_of(row_starts.begin(), row_starts.end(),
-                      [&](int64_t call) { return elsewhere(program.calls[call].outputs[0]); }));
+                      [&](int64_t call) { return elsewhere(calls[call].outputs[0]); }));
 }
 
 bool TracedRun::ValueIsFinite(const Operand& operand) const {

@@ -1,4 +1,4 @@
-// A traced run: the recorded program and, beside it, the values and references that rules need.
+// A traced run: its calls and, beside them, the values and references that rules need.
 #ifndef ADDEND_CORE_RUN_TRACED_RUN_H_
 #define ADDEND_CORE_RUN_TRACED_RUN_H_
 
@@ -15,7 +15,7 @@
 namespace addend {
 
 // One version of a storage; all tensors are one-dimensional over the whole storage, value and reference in its dtype.
-struct Kept {
+struct Version {
   // Notes what is asked of it later, and drops value and reference. `whole`: every element is what its call gave.
   void Drop(bool whole);
   // Take the place of what was there, and forget what was seen of it.
@@ -73,13 +73,12 @@ struct RowStart {
   at::Tensor bags;
 };
 
-struct TracedRun {
-  TracedCalls program;
+struct TracedRun : TracedCalls {
   // The first call of each stretch, ascending from 0; empty: everything is kept. See Note [Stretches] in checkpoints.h.
   std::vector<int64_t> stretches;
-  int64_t memory_limit = 0;                 // in bytes, about; 0: none
-  bool dropped = false;                     // whether something did not fit
-  std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
+  int64_t memory_limit = 0;                    // in bytes, about; 0: none
+  bool dropped = false;                        // whether something did not fit
+  std::vector<std::vector<Version>> versions;  // by storage id, ascending
   std::vector<Start> starts;
   double share = 1;  // of the whole line's ids, which are the same in every piece of it; see Note [Segments]
   int64_t numc = 0;
@@ -100,7 +99,7 @@ struct TracedRun {
   // Calls that handed a number computed from decomposed tensors or ids to the program around them (item(), if).
   std::vector<Condition> guards;
 
-  const Kept& At(const Operand& operand) const;
+  const Version& At(const Operand& operand) const;
   at::Tensor Value(const Operand& operand) const;
   at::Tensor Reference(const Operand& operand) const;
   at::Tensor Labels(const Operand& operand) const;
@@ -131,7 +130,7 @@ void LookAtNumbers(TracedRun& trace);
 Policy AtPrecisionOf(const TracedRun& trace, Policy policy);
 
 // The version of a storage that an operand is.
-Kept& KeptOf(TracedRun& trace, const Operand& operand);
+Version& VersionOf(TracedRun& trace, const Operand& operand);
 
 }  // namespace addend
 

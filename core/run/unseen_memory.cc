@@ -18,7 +18,7 @@ void UnseenMemory::Set(std::vector<bool>& storages, int storage, bool holds) {
 }
 
 void UnseenMemory::Meet(const Operator& op, const Stack& stack, size_t known) {
-  const std::vector<StorageInfo>& storages = recorder_->program().storages;
+  const std::vector<StorageInfo>& storages = recorder_->traced().storages;
   if (storages.size() == known) return;
   ForEachArgument(op, stack, [&](const at::Tensor& tensor) {
     if (!tensor.defined() || !IsSaved(tensor)) return;
@@ -51,7 +51,7 @@ void UnseenMemory::AfterRun(const Role& role, const Call& call) {
 
 // Whether memory comes from the operators that the one being expanded consists of.
 bool UnseenMemory::MadeInside(int storage) const {
-  const std::vector<Call>& calls = recorder_->program().calls;
+  const std::vector<Call>& calls = recorder_->traced().calls;
   for (size_t c = calls.size(); c-- > 0 && calls[c].depth > 0;) {
     if (calls[c].is_view) continue;
     for (const Operand& output : calls[c].outputs) {
