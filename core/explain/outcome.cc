@@ -174,7 +174,8 @@ class WorstGap {
 
   // Returns whether the gap of one row is the worst so far. `terms`: how large the numbers are beside which the model
   // itself rounds the row; asked for only where it may fail. A gap as small as their rounding is no failure.
-  bool Meet(double size, double scale, const std::function<double()>& terms) {
+  template <typename Terms>
+  bool Meet(double size, double scale, const Terms& terms) {
     Gap own;
     own.size = size;
     own.scale = scale;
