@@ -263,7 +263,7 @@ TEST(WarningsAmong, LeavesOutRemarks) {
       "what nobody has thought of yet"};
   std::vector<std::string> notes = {
       "preset auto: faithful, because a baseline was given",
-      "the model takes no batch of examples (it is for one); they were attributed one by one",
+      "the model does not take several examples at once (it is for one); they were attributed one by one",
       "conditions or indices depend on the input; they are the value's for the reference too; on the baseline they are "
       "the same: aten::gt"};
   notes.insert(notes.end(), warnings.begin(), warnings.end());

@@ -284,8 +284,8 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
       results = Together(batch, report);
     } catch (const Error& error) {
       if (done > 0 || error.code() != absl::StatusCode::kInvalidArgument) throw;
-      notes_.push_back(
-          absl::StrCat("the model takes no batch of examples (", error.what(), "); they were attributed one by one"));
+      notes_.push_back(absl::StrCat("the model does not take several examples at once (", error.what(),
+                                    "); they were attributed one by one"));
       break;
     }
     if (done == 0) {

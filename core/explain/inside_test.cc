@@ -218,9 +218,10 @@ TEST(Untold, ModulesAreNoted) {
                    {{"head.weight", w}}, {"head"}));
   const Tensor x = Random({1, 4}, 5);
   const Input split = SplitInput(x, {1});
-  const auto noted = Contains(AllOf(
-      HasSubstr("the model does not tell what head returned; it is taken for what aten::linear"), EndsWith(" gives")));
-  const auto any_noted = Contains(HasSubstr("does not tell what"));
+  const auto noted =
+      Contains(AllOf(HasSubstr("the model does not say which tensor head returned; the result of aten::linear"),
+                     EndsWith(" is taken for it")));
+  const auto any_noted = Contains(HasSubstr("does not say which tensor"));
   DecomposeOptions probed;
   probed.probes = {"head"};
   EXPECT_THAT(model.Decompose({split}, probed).report.notes, noted);

@@ -79,7 +79,7 @@ class LiveTrace::Recording : public CallHandler {
   std::shared_ptr<Recording> Second() {
     if (finished_) throw FailedPrecondition("the trace has ended");
     if (error_) std::rethrow_exception(error_);
-    if (!finds_inside_) throw FailedPrecondition("the model has run already: nothing else is to be found inside");
+    if (!finds_inside_) throw FailedPrecondition("the model has run already: no tensor inside it is left to be found");
     RequireOutputs();
     finished_ = true;
     std::shared_ptr<Recording> second;
@@ -177,21 +177,21 @@ class LiveTrace::Recording : public CallHandler {
   }
 
   Decomposition Finish() {
-    if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
+    if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it as an attribution or a plan");
     Decomposition decomposition = DecomposeRun(End(), purpose_.options);
     AddNotes(decomposition.report);
     return decomposition;
   }
 
   Attribution FinishAttribution() {
-    if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
+    if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it as a decomposition");
     Attribution attribution = AttributeRun(End(), *purpose_.attribution);
     AddNotes(attribution.report);
     return attribution;
   }
 
   std::shared_ptr<const AttributionPlan> FinishPlan() {
-    if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
+    if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it as a decomposition");
     if (!notes_.empty()) throw FailedPrecondition(absl::StrCat("the model cannot be planned: ", notes_[0]));
     return AttributionPlan::Of(End(), inputs_, *purpose_.attribution, named_);
   }

@@ -181,7 +181,7 @@ std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy)
     if (known || (used && !OnlyByParameters(trace, entry))) continue;
     told.push_back(entry.selector);
     notes.push_back(
-        {!used, absl::StrCat("the policy names ", entry.selector, ", which nothing in the model is called")});
+        {!used, absl::StrCat("the policy names ", entry.selector, ", but no module or operator of that name ran")});
     notes.push_back({used, absl::StrCat("the model does not tell which operators ", entry.selector,
                                         " runs; its policy is that of those which read its parameters")});
   }
@@ -238,7 +238,7 @@ bool IsWarning(const std::string& note) {
       "the model is a program; ",
       "operators round to a half type",
       "the memory limit was not kept: ",
-      "the model takes no batch of examples (",
+      "the model does not take several examples at once (",
       "torch.compile wraps ",
   };
   const bool remark = std::any_of(std::begin(kRemarks), std::end(kRemarks),
@@ -312,15 +312,15 @@ std::string NoteOnLibTorch(const std::string& running, const std::string& built)
 }
 
 std::string TakenFor(const std::string& selector, const Position& giver) {
-  return absl::StrCat("the model does not tell what ", selector, " returned; it is taken for what ",
-                      FirstPositions({giver}), " gives");
+  return absl::StrCat("the model does not say which tensor ", selector, " returned; the result of ",
+                      FirstPositions({giver}), " is taken for it");
 }
 
 std::string ReadInOtherWays(const std::string& selector, bool given, const std::vector<Position>& readers) {
   const std::string who = FirstPositions(readers);
   if (given) {
-    return absl::StrCat(selector, " gives back what it was given, and nobody knows which of its readers have it from ",
-                        "there: the parts begin at all of them, ", who);
+    return absl::StrCat(selector, " returns its own input, and it is not known who reads it from there: ",
+                        "the parts begin at all readers, ", who);
   }
   return absl::StrCat("what ", selector, " returned is also read within it: the parts begin there too, at ", who);
 }

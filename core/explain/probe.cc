@@ -611,9 +611,9 @@ std::vector<NamedProbe> FindInModule(const TracedRun& trace, const Selector& sel
     const auto is_read = [](const Leaving& one) { return one.read; };
     if (selector.number >= 0) {
       if (std::any_of(own.begin(), own.end(), [](const Leaving& one) { return !one.number; })) {
-        throw InvalidArgument(absl::StrCat(
-            "nobody told in which order ", selector.name,
-            " returns its tensors; name one without that number: ", Spellings(trace, SpelledIn(trace, name, own))));
+        throw InvalidArgument(absl::StrCat("the order in which ", selector.name,
+                                           " returns its tensors is not known; name one without that number: ",
+                                           Spellings(trace, SpelledIn(trace, name, own))));
       }
       keep([&](const Leaving& one) { return one.number == selector.number; });
     }

@@ -45,7 +45,8 @@ Heads HeadsOf(const Context& context) {
     throw context.Invalid("query, key and value have neither three nor four dimensions");
   }
   if (context.Has(4) != context.Has(5)) throw context.Invalid("a past key needs a past value, and the reverse");
-  if (context.Has(4) && context.Has(6)) throw context.Invalid("it has lengths of a cache and a past");
+  if (context.Has(4) && context.Has(6))
+    throw context.Invalid("nonpad_kv_seqlen and a past key are given; only one of them may be");
   heads.query = query;
   heads.past = context.Has(4) ? context.Tensor(4).size(2) : 0;
   heads.key = AfterPast(context, 4, key);

@@ -49,7 +49,7 @@ Datum Stacked(const Context& context, const std::vector<Datum>& rows, int64_t ax
 Datum NoRows(const Context& context, const Value& value, int64_t axis) {
   const TypeProto* type = value.type;
   if (type == nullptr || type->kind != TypeProto::Kind::kTensor || !type->has_shape) {
-    throw context.Refused("it makes no turn, and the file does not say of which type and sizes its rows are");
+    throw context.Refused("it runs its body zero times, and the file does not say the type and sizes of its results");
   }
   std::vector<int64_t> sizes;
   for (const Dimension& dimension : type->dims) sizes.push_back(std::max<int64_t>(dimension.value, 0));
@@ -118,7 +118,9 @@ Results Loop(const Context& context) {
 Results Scan(const Context& context) {
   const GraphPlan& body = context.GraphAttribute("body");
   const auto num_scanned = static_cast<size_t>(context.IntAttribute("num_scan_inputs"));
-  if (num_scanned == 0 || num_scanned > context.num_inputs()) throw context.Invalid("there is nothing to scan");
+  if (num_scanned == 0 || num_scanned > context.num_inputs()) {
+    throw context.Invalid("num_scan_inputs is 0, or larger than the number of inputs");
+  }
   const size_t num_state = context.num_inputs() - num_scanned;
   if (body.graph->outputs.size() < num_state) throw context.Invalid("the body gives too few values");
   const size_t num_rows = body.graph->outputs.size() - num_state;
@@ -137,7 +139,7 @@ Results Scan(const Context& context) {
   for (size_t k = 0; k < num_scanned; ++k) {
     const Tensor scanned = context.Tensor(num_state + k);
     axes[k] = context.Axis(axes[k], scanned.dim());
-    if (k > 0 && scanned.size(axes[k]) != turns) throw context.Invalid("what it scans has several lengths");
+    if (k > 0 && scanned.size(axes[k]) != turns) throw context.Invalid("the inputs to scan differ in length");
     turns = scanned.size(axes[k]);
   }
   Collected collected(num_rows);
@@ -174,7 +176,8 @@ Results SequenceMap(const Context& context) {
     std::vector<Datum> given;
     for (size_t n = 0; n < context.num_inputs(); ++n) {
       const Datum& input = context.Input(n);
-      if (input.IsSequence() && input.elements->size() <= k) throw context.Invalid("a sequence is shorter");
+      if (input.IsSequence() && input.elements->size() <= k)
+        throw context.Invalid("a sequence is shorter than the first");
       given.push_back(input.IsSequence() ? (*input.elements)[k] : input);
     }
     std::vector<Datum> results = context.RunGraph(body, std::move(given));

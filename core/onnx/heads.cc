@@ -24,7 +24,9 @@ Tensor JoinHeads(const Tensor& heads) {
 Tensor RepeatHeads(const Context& context, const Tensor& heads, int64_t query_heads) {
   const int64_t count = heads.size(1);
   if (count == query_heads) return heads;
-  if (count < 1 || query_heads % count != 0) throw context.Invalid("the query's heads are no groups of the key's");
+  if (count < 1 || query_heads % count != 0) {
+    throw context.Invalid("the number of the query's heads is no multiple of that of the key or the value");
+  }
   const int64_t each = query_heads / count;
   const Tensor repeated = at::unsqueeze(heads, 2).expand({heads.size(0), count, each, heads.size(2), heads.size(3)});
   return at::reshape(repeated, {heads.size(0), query_heads, heads.size(2), heads.size(3)});
@@ -82,7 +84,8 @@ Tensor Rotated(const Context& context, const Tensor& x, const Tensor& cosines, c
                bool interleaved) {
   if (size == 0) size = x.size(3);
   if (size > x.size(3) || size % 2 != 0 || cosines.size(-1) != size / 2 || sines.size(-1) != size / 2) {
-    throw context.Invalid("what it rotates is not twice as wide as the cosines and sines");
+    throw context.Invalid(
+        "the rotated width has to be even, at most that of a head, and twice that of the cosines and sines");
   }
   const Tensor c = at::unsqueeze(cosines, 1), s = at::unsqueeze(sines, 1);
   const Tensor turned = at::narrow(x, 3, 0, size);

@@ -164,7 +164,7 @@ Results TensorScatter(const Context& context) {
   const std::string mode = context.TextAttribute("mode", "linear");
   if (mode != "linear" && mode != "circular") throw context.Invalid("the mode is neither linear nor circular");
   const int64_t axis = context.Axis(context.IntAttribute("axis", -2), past.dim());
-  if (axis == 0) throw context.Invalid("the axis is that of the batch");
+  if (axis == 0) throw context.Invalid("axis 0 is that of the batch, along which nothing is updated");
   Sizes sizes(static_cast<size_t>(past.dim()), 1);
   sizes[static_cast<size_t>(axis)] = update.size(axis);
   Tensor places = at::reshape(at::arange(update.size(axis), context.Options(at::kLong)), sizes);
@@ -200,7 +200,7 @@ Results OneHot(const Context& context) {
   sizes[static_cast<size_t>(axis)] = depth;
   const Tensor classes = at::reshape(at::arange(depth, context.Options(at::kLong)), sizes);
   const Tensor values = context.Tensor(2);
-  if (values.dim() != 1 || values.size(0) != 2) throw context.Invalid("there are not two values");
+  if (values.dim() != 1 || values.size(0) != 2) throw context.Invalid("the values are not two, for off and on");
   return at::where(at::eq(at::unsqueeze(indices, axis), classes), at::select(values, 0, 1), at::select(values, 0, 0));
 }
 
@@ -257,7 +257,7 @@ Results EyeLike(const Context& context) {
 int64_t RangeLength(const Context& context) {
   const double start = context.Real(0), limit = context.Real(1), delta = context.Real(2);
   const double count = std::max(std::ceil((limit - start) / delta), 0.0);
-  if (delta == 0 || !(count < 0x1p40)) throw context.Invalid("the range does not end");
+  if (delta == 0 || !(count < 0x1p40)) throw context.Invalid("delta is 0, or the range has too many elements");
   return static_cast<int64_t>(count);
 }
 

@@ -117,7 +117,7 @@ void AddRandom(OperatorTable& table, const char* name, int64_t since, OperatorFu
       .Inputs(num_inputs)
       .Attributes(std::move(attributes))
       .Known(KnownIf::kNever)
-      .Note("numbers are drawn at random, and not as other programs draw them");
+      .Note("numbers are drawn at random; other runtimes draw other ones");
 }
 
 }  // namespace

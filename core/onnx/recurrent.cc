@@ -110,7 +110,9 @@ bool AreWhole(const Context& context, size_t k, int64_t steps) {
 Tensor LengthsOf(const Context& context, const Tensor& x) {
   if (AreWhole(context, 4, x.size(0))) return Tensor();
   const Tensor lengths = context.Tensor(4);
-  if (lengths.dim() != 1 || lengths.size(0) != x.size(1)) throw context.Invalid("there is not one length a sequence");
+  if (lengths.dim() != 1 || lengths.size(0) != x.size(1)) {
+    throw context.Invalid("sequence_lens does not hold one length for each sequence of the batch");
+  }
   const TracingPause pause;
   if (lengths.numel() > 0 && (at::min(lengths).item<int64_t>() < 1 || at::max(lengths).item<int64_t>() > x.size(0))) {
     throw context.Invalid("a sequence is empty, or longer than the input");
@@ -143,11 +145,11 @@ Network NetworkOf(const Context& context, int64_t gates) {
   const Tensor& hidden = net.hidden_weights;
   if (hidden.dim() != 3 || hidden.size(0) != net.directions || hidden.size(1) != gates * hidden.size(2) ||
       net.weights.dim() != 3 || net.weights.size(0) != net.directions || net.weights.size(1) != hidden.size(1)) {
-    throw context.Invalid("the weights have not the sizes of its direction and gates");
+    throw context.Invalid("the sizes of the weights do not fit the direction and the number of gates");
   }
   net.hidden = hidden.size(2);
   if (context.IntAttribute("hidden_size", net.hidden) != net.hidden) {
-    throw context.Invalid("hidden_size is not the weights'");
+    throw context.Invalid("hidden_size is not that of the weights");
   }
   net.lengths = LengthsOf(context, net.x);
   net.initial = FirstState(context, net, 5);

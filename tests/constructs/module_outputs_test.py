@@ -603,7 +603,7 @@ class ModuleOutputsTest(unittest.TestCase):
                 torch.testing.assert_close(self.probed(model, "pair").value.torch(), net.pair.other(X))
                 for number in (0, 1):
                     if door == "traced file":
-                        with self.assertRaisesRegex(addend.InvalidArgument, "nobody told in which order pair returns"):
+                        with self.assertRaisesRegex(addend.InvalidArgument, "the order in which pair returns its tensors"):
                             self.probed(model, "pair:%d" % number)
                     else:
                         found = self.probed(model, "pair:%d" % number)
@@ -677,7 +677,7 @@ class ModuleOutputsTest(unittest.TestCase):
                 found = addend.compile(net).explain(
                     X, inside=addend.Inside("inner", dims=2, baseline=0), targets=["0,0,0"]
                 )
-                told = [note for note in found.warnings if note.startswith("inner gives back what it was given")]
+                told = [note for note in found.warnings if note.startswith("inner returns its own input")]
                 self.assertEqual(len(told), is_given and around, (inner, around, found.warnings))
 
     def test_a_tensor_of_an_operator_has_a_number(self):

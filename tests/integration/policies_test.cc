@@ -620,9 +620,9 @@ TEST(Policies, OperatorsAndModulesMayHaveChoicesOfTheirOwn) {
   options.policy = PolicyOf({{"bias@layers.7", "abs"}, {"bias@aten::conv2d", "abs"}, {"freeze@layers.7", "gate"}});
   const Decomposition unknown = TracedModel(model).Decompose({Input::Of(x)}, options);
   EXPECT_THAT(unknown.report.notes,
-              testing::Contains("the policy names layers.7, which nothing in the model is called"));
+              testing::Contains("the policy names layers.7, but no module or operator of that name ran"));
   EXPECT_THAT(unknown.report.notes,
-              testing::Contains("the policy names aten::conv2d, which nothing in the model is called"));
+              testing::Contains("the policy names aten::conv2d, but no module or operator of that name ran"));
   EXPECT_EQ(unknown.report.notes.size(), 2u);
 }
 

@@ -183,8 +183,8 @@ def _by_parameters() -> addend.Attribution:
 _SAVED = "a gradient reads what an operator saved for it: "
 
 TABLE = [
-    LiveNoted("around", ("drop gives back what it was given, and nobody knows which of its readers have it from there: "
-                         "the parts begin at all of them, aten::linear",), True, lambda: _inside(Around(), "drop")),
+    LiveNoted("around", ("drop returns its own input, and it is not known who reads it from there: "
+                         "the parts begin at all readers, aten::linear",), True, lambda: _inside(Around(), "drop")),
     LiveNoted("within", ("what pair:0 returned is also read within it: the parts begin there too, at aten::tanh",), True,
               lambda: _inside(Within(), "pair:0")),
     LiveNoted("by_parameters", ("the model does not tell which operators 0 runs; its policy is that of those which read its "

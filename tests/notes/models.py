@@ -79,9 +79,9 @@ TABLE = [
     Noted("no_baseline", ("no baseline was given: zero for ",), False, modules.Summed, _row(baseline=None)),
     Noted("no_baseline_of_ids", ("no baseline was given: token 0 for ", "contributions are measured from there"), True,
           modules.Ids, _row(WORDS, None), ("0,2,4",)),
-    Noted("selector", ("the policy names block.7, which nothing in the model is called",), True, modules.Summed, _row(),
+    Noted("selector", ("the policy names block.7, but no module or operator of that name ran",), True, modules.Summed, _row(),
           policy={"nonlinearity@block.7": "gradient"}),
-    Noted("untold", ("the model does not tell what body returned; it is taken for what aten::", " gives"), True,
+    Noted("untold", ("the model does not say which tensor body returned; the result of aten::", " is taken for it"), True,
           modules.Forked, _row(), ("0,1",), at="body", live=False),
     # ---- dtypes
     Noted("float32", ("computed in float32 from tensors of half types: ",), False, modules.Half, _row(X.half()),
@@ -197,7 +197,7 @@ TABLE = [
           _two_baselines(1.0), no_plan=_ONE_BASELINE, no_job=_NO_CHOICE),
     Noted("later_baseline", ("tracing failure: ", "(in a run with a later baseline"), True, modules.Cubes,
           _two_baselines(300.0), policy={"on_failure": "warn"}, no_plan=_ONE_BASELINE, no_job=_NO_CHOICE),
-    Noted("one_by_one", ("the model takes no batch of examples (", "); they were attributed one by one"), False,
+    Noted("one_by_one", ("the model does not take several examples at once (", "); they were attributed one by one"), False,
           modules.OneRow, _row(), door=INTERACTIONS),
     Noted("one_by_one_branches", ("the model reads numbers that depend on the input, in a batch those of all examples "
                                   "together, and may branch on them; examples were attributed one by one",), True,

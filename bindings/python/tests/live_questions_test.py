@@ -150,7 +150,7 @@ class LiveQuestionsTest(unittest.TestCase):
         with torch.no_grad():
             self.expect(found.output, model(self.x))
         self.assertTrue(any("means over 4 baselines" in note for note in found.notes))
-        self.assertFalse(any("takes no batch" in note for note in found.notes))
+        self.assertFalse(any("does not take several examples" in note for note in found.notes))
         given, delta = live.attribute(given, target=1, return_convergence_delta=True)
         self.expect(given[0], found[0].contributions)
         self.expect(delta, [0])
