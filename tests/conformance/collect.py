@@ -1,41 +1,51 @@
-"""Copies the result files of tests that Bazel ran: `bazel test //tests/conformance:all`, then
+"""Adds the results of runs to the committed tables: `bazel test //tests/conformance:all`, then
 
     python3 tests/conformance/collect.py bazel-testlogs/tests/conformance tests/conformance/results
 
-Each is named after its LibTorch, device and language, and after its machine where that is not x86-64. Runs in which
-something failed are not copied.
+or a folder of result files in place of Bazel's logs, such as a GPU run writes. A table holds the runs of one LibTorch and
+machine; a run replaces the one of its language and device. Runs in which something failed are left out.
 """
 
+import glob
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import result_tables  # noqa: E402
 import undeclared_outputs  # noqa: E402
 
 _RUNS = ["cpp", "c", "python", "java", "csharp", "cpp_far", "python_far"]
 
 
-def main(logs, out):
-    copied = 0
-    for run in _RUNS:
-        text = undeclared_outputs.text_of(os.path.join(logs, run, "test.outputs"))
+def _texts(source):
+    """Names and contents of result files: of Bazel's logs, or of a folder that holds them."""
+    for path in sorted(glob.glob(os.path.join(source, "libtorch-*.json"))):
+        with open(path, encoding="utf-8") as file:
+            yield os.path.basename(path), file.read()
+    for name in _RUNS:
+        yield name, undeclared_outputs.text_of(os.path.join(source, name, "test.outputs"))
+
+
+def main(source, out):
+    tables = {}
+    for name, text in _texts(source):
         if text is None:
-            print("%s has not run" % run)
             continue
-        content = json.loads(text)
-        if content["total"][1]:
-            print("%s: %d checks failed; not copied" % (run, content["total"][1]))
+        run = result_tables.Run(json.loads(text))
+        if run.total[1]:
+            print("%s: %d checks failed; left out" % (name, run.total[1]))
             continue
-        head = content["head"]
-        version = head["LibTorch"] + ("" if head["machine"] == "x86_64" else "-" + head["machine"])
-        name = "libtorch-%s-%s-%s.json" % (version, head["device"].split(":")[0], head["language"])
-        with open(os.path.join(out, name), "w", encoding="utf-8") as file:
-            file.write(text)
-        print("%s: %d checks" % (name, content["total"][0]))
-        copied += 1
-    return 0 if copied else 1
+        path = os.path.join(out, result_tables.table_name(run))
+        if path not in tables:
+            tables[path] = result_tables.read_table(path) if os.path.exists(path) else []
+        tables[path] = result_tables.with_run(tables[path], run)
+        print("%s: %d checks" % (name, run.total[0]))
+    for path, runs in tables.items():
+        result_tables.write_table(path, runs)
+    return 0 if tables else 1
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""Writes docs/conformance.md from the result files of real runs.
+"""Writes docs/conformance.md from the results of real runs.
 
-    page.py OUT RESULT...
+    page.py OUT TABLE...
 
-A result file is what `run.py --result FILE` writes. Nobody writes one by hand, nor the page.
+`collect.py` writes the tables from what runs gave. Nobody writes one by hand, nor the page.
 """
 
-import json
 import os
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import result_tables  # noqa: E402
 
 _TEXT = """\
 # Conformance
@@ -26,41 +29,14 @@ _LANGUAGES = ["cpp", "c", "python", "java", "csharp"]
 _NAMES = {"cpp": "C++", "c": "C", "python": "Python", "java": "Java", "csharp": "C#"}
 
 
-class Run:
-    """One result file."""
-
-    def __init__(self, content):
-        self.head = content["head"]
-        self.options = content["options"]
-        self.date = content["date"]
-        self.total = content["total"]
-        self.subjects = content["subjects"]
-
-    @property
-    def device(self):
-        return self.head["device"]
-
-    @property
-    def version(self):
-        return self.head["LibTorch"]
-
-    @property
-    def language(self):
-        return self.head["language"]
-
-    @property
-    def key(self):
-        numbers = [int(part) if part.isdigit() else -1 for part in self.version.split(".")]
-        language = _LANGUAGES.index(self.language) if self.language in _LANGUAGES else len(_LANGUAGES)
-        return (self.device, numbers, language, self.language)
-
-    @property
-    def title(self):
-        return "%s, %s, %s" % (_NAMES.get(self.language, self.language), self.version, self.device)
+def _key(run):
+    numbers = [int(part) if part.isdigit() else -1 for part in run.version.split(".")]
+    language = _LANGUAGES.index(run.language) if run.language in _LANGUAGES else len(_LANGUAGES)
+    return (run.device, numbers, run.head["machine"] != "x86_64", language, run.language)
 
 
 def page(runs):
-    runs = sorted(runs, key=lambda run: run.key)
+    runs = sorted(runs, key=_key)
     if not runs:
         return _TEXT + _gpu(runs) + "## Runs\n\nNone has been recorded yet.\n"
     return _TEXT + _gpu(runs) + _runs(runs) + _subjects(runs)
@@ -91,15 +67,21 @@ def _runs(runs):
 
 
 def _subjects(runs):
+    columns = []
+    members = []
+    for index, run in enumerate(runs, 1):
+        if run.subjects not in columns:
+            columns.append(run.subjects)
+            members.append([])
+        members[columns.index(run.subjects)].append(str(index))
     lines = ["## Checks by operator and model", ""]
-    lines.append("The numbers of the columns are those of the runs above. A cell counts the checks that passed; where some")
-    lines.append("failed or were skipped, it says so.")
+    lines.append("The numbers of the columns are those of the runs above; runs with the same counts share a column. A cell")
+    lines.append("counts the checks that passed; where some failed or were skipped, it says so.")
     lines.append("")
-    subjects = sorted({subject for run in runs for subject in run.subjects}, key=_order)
-    lines.append("| | %s |" % " | ".join(str(index) for index in range(1, len(runs) + 1)))
-    lines.append("|---|%s" % ("---|" * len(runs)))
-    for subject in subjects:
-        cells = [_cell(run.subjects.get(subject)) for run in runs]
+    lines.append("| | %s |" % " | ".join(", ".join(indexes) for indexes in members))
+    lines.append("|---|%s" % ("---|" * len(columns)))
+    for subject in sorted(set().union(*columns), key=_order):
+        cells = [_cell(column.get(subject)) for column in columns]
         lines.append("| %s | %s |" % (_shown(subject), " | ".join(cells)))
     return "\n".join(lines) + "\n"
 
@@ -127,13 +109,10 @@ def _cell(counts):
 def main():
     arguments = sys.argv[1:]
     if len(arguments) < 2 or not all(path.endswith(".json") for path in arguments[1:]):
-        print("usage: page.py PAGE RESULT.json...", file=sys.stderr)
+        print("usage: page.py PAGE TABLE.json...", file=sys.stderr)
         return 2
     out, *paths = arguments
-    runs = []
-    for path in paths:
-        with open(path, encoding="utf-8") as file:
-            runs.append(Run(json.load(file)))
+    runs = [run for path in paths for run in result_tables.read_table(path)]
     with open(out, "w", encoding="utf-8") as file:
         file.write(page(runs))
     return 0
