@@ -2,10 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/base/text.h"
@@ -15,6 +18,11 @@ namespace addend::onnx {
 namespace {
 
 std::string Shown(absl::string_view text) { return Quoted(std::string(text)); }
+
+// Whether a name of a size says that sizes are equal. Paddle writes "?" for every size that it does not know.
+bool NamesASize(absl::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](char letter) { return absl::ascii_isalnum(letter); });
+}
 
 class Checks {
  public:
@@ -84,7 +92,7 @@ class Checks {
     if (dimension.value >= 0 && dimension.value != size) {
       return Complain(absl::StrCat(where, ": ", size, ", the model takes ", dimension.value, " only"));
     }
-    if (dimension.name.empty()) return;
+    if (!NamesASize(dimension.name)) return;
     const auto [known, is_new] = sizes_.try_emplace(std::string(dimension.name), Size{size, where});
     if (is_new || known->second.size == size) return;
     Complain(absl::StrCat(where, ": ", size, ", the model takes the same size ", Shown(dimension.name), " as ",

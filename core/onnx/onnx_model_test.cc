@@ -204,6 +204,20 @@ TEST(OnnxModel, ComplainsOfInputs) {
   EXPECT_THAT(model->Complaints({at::ones({3})}), ElementsAre("the model takes 2 inputs (x, b), not 1"));
 }
 
+TEST(OnnxModel, SizesOfOneNameAreEqual) {
+  const auto complaints = [](const std::string& name) {
+    const MessageWriter size = MessageWriter().Bytes(2, name);
+    const MessageWriter shape = MessageWriter().Message(1, size).Message(1, size);
+    const MessageWriter type = MessageWriter().Message(1, MessageWriter().Integer(1, 1).Message(2, shape));
+    GraphParts parts = Parts({NodeMessage("Relu", {"x"}, {"y"})});
+    parts.inputs = {MessageWriter().Bytes(1, "x").Message(2, type)};
+    return Load(parts)->Complaints({at::ones({2, 3})});
+  };
+  EXPECT_THAT(complaints("n"), testing::SizeIs(1));
+  // A writer that knows no size may write this for each.
+  EXPECT_THAT(complaints("?"), IsEmpty());
+}
+
 TEST(OnnxModel, ComputesInAnotherType) {
   ScriptOptions options;
   options.dtype = at::kDouble;

@@ -267,6 +267,25 @@ TEST(LogSoftmaxTest, IsTheLogarithmOfSoftmaxOnTheTrueLine) {
   EXPECT_LE(Difference(log.map->Forward({rows})[0] * scores.softmax(-1), plain.map->Forward({rows})[0]), 1e-13);
 }
 
+TEST(LongSoftmaxTest, ThousandsOfSmallProbabilitiesCount) {
+  // A vocabulary in single precision: one candidate leads at each end, and 6,000 others have about 1e-6 each.
+  Draw draw(at::kFloat, 13);
+  const at::Tensor value = draw.Normal({1, 6625}) - 5;
+  const at::Tensor reference = draw.Normal({1, 6625}) - 4;
+  value[0][17] = 8.5;
+  reference[0][17] = 9.5;
+  reference[0][3] = 10;
+  const RuleResult rule =
+      BuildRule(OperatorCall("aten::softmax.int", {{value, reference}, int64_t{-1}}).Describe(Faithful()));
+  const auto exact = [](const at::Tensor& scores) { return scores.to(at::kDouble).softmax(-1)[0][17].item<double>(); };
+  const double difference = exact(value) - exact(reference);
+  const at::Tensor target = at::zeros({1, 6625});
+  target[0][17] = 1;
+  const at::Tensor move = (value - reference).to(at::kDouble);
+  EXPECT_NEAR((rule.map->Transpose({target})[0].to(at::kDouble) * move).sum().item<double>(), difference, 3e-6);
+  EXPECT_NEAR(rule.map->Forward({(value - reference).unsqueeze(0)})[0][0][0][17].item<double>(), difference, 3e-6);
+}
+
 TEST(AttentionTest, MarksAndKinds) {
   EXPECT_EQ(Registry::Default().Find("aten::softmax", "aten::softmax.int")->mark, kFreezeAttention);
   EXPECT_EQ(Registry::Default().Find("aten::log_softmax", "aten::log_softmax.int")->mark, 0u);

@@ -24,9 +24,6 @@ struct GroupNormalizer {
   const T* weight;  // null for none
 };
 
-// Terms that are added in the dtype of the numbers; their sums are added in double precision. A group may be an image.
-constexpr int64_t kSummedAtOnce = 256;
-
 template <typename T>
 ADDEND_ALWAYS_INLINE void NormalizeGroup(const T* c, T* out, const GroupNormalizer<T>& group, int64_t n) {
   const T* along = group.along;

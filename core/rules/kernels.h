@@ -22,6 +22,10 @@
 
 namespace addend {
 
+// Terms that are added in the dtype of the numbers; the sums of so many are added in double precision. A row may be an
+// image or a vocabulary: beside a sum near one, thousands of small terms would vanish.
+constexpr int64_t kSummedAtOnce = 256;
+
 // The coefficients of a normalization over groups of `size` elements; normalization.cc says what they mean.
 template <typename T>
 struct NormalizerView {

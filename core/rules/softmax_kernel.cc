@@ -1,5 +1,6 @@
 #include "core/rules/softmax_kernel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -103,10 +104,15 @@ ADDEND_ALWAYS_INLINE T Exponentials(const T* reference, const T* move, T t, int6
   }
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) e[j] = ExpOf(e[j] - largest);
-  T sum = 0;
+  double all = 0;
+  for (int64_t first = 0; first < width; first += kSummedAtOnce) {
+    const int64_t end = std::min(first + kSummedAtOnce, width);
+    T sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < width; ++j) sum += e[j];
-  return 1 / sum;
+    for (int64_t j = first; j < end; ++j) sum += e[j];
+    all += sum;
+  }
+  return static_cast<T>(1 / all);
 }
 
 // Nodes that pass over the rows together, and rows that pass over the nodes together.
@@ -121,17 +127,26 @@ ADDEND_ALWAYS_INLINE void AddToOne(const T* p, const T* weights, const T* mass, 
   const T* p1 = p + width;
   const T* p2 = p + 2 * width;
   const T* p3 = p + 3 * width;
-  T a0 = 0, a1 = 0, a2 = 0, a3 = 0;
+  double all[kNodesAtOnce] = {0, 0, 0, 0};
+  for (int64_t first = 0; first < width; first += kSummedAtOnce) {
+    const int64_t end = std::min(first + kSummedAtOnce, width);
+    T a0 = 0, a1 = 0, a2 = 0, a3 = 0;
 #pragma omp simd reduction(+ : a0, a1, a2, a3)
-  for (int64_t j = 0; j < width; ++j) {
-    a0 += p0[j] * row[j];
-    a1 += p1[j] * row[j];
-    a2 += p2[j] * row[j];
-    a3 += p3[j] * row[j];
+    for (int64_t j = first; j < end; ++j) {
+      a0 += p0[j] * row[j];
+      a1 += p1[j] * row[j];
+      a2 += p2[j] * row[j];
+      a3 += p3[j] * row[j];
+    }
+    all[0] += a0;
+    all[1] += a1;
+    all[2] += a2;
+    all[3] += a3;
   }
-  a1 = weights[1] * (a1 - a0);
-  a2 = weights[2] * (a2 - a0);
-  a3 = weights[3] * (a3 - a0);
+  const T a0 = static_cast<T>(all[0]);
+  const T a1 = weights[1] * static_cast<T>(all[1] - all[0]);
+  const T a2 = weights[2] * static_cast<T>(all[2] - all[0]);
+  const T a3 = weights[3] * static_cast<T>(all[3] - all[0]);
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) {
     out[j] += mass[j] * (row[j] - a0) - (a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
@@ -145,27 +160,35 @@ ADDEND_ALWAYS_INLINE void AddToTwo(const T* p, const T* weights, const T* mass, 
   const T* p1 = p + width;
   const T* p2 = p + 2 * width;
   const T* p3 = p + 3 * width;
-  T a0 = 0, a1 = 0, a2 = 0, a3 = 0;
-  T b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+  double all[2 * kNodesAtOnce] = {0, 0, 0, 0, 0, 0, 0, 0};
+  for (int64_t first = 0; first < width; first += kSummedAtOnce) {
+    const int64_t end = std::min(first + kSummedAtOnce, width);
+    T a0 = 0, a1 = 0, a2 = 0, a3 = 0;
+    T b0 = 0, b1 = 0, b2 = 0, b3 = 0;
 #pragma omp simd reduction(+ : a0, a1, a2, a3, b0, b1, b2, b3)
-  for (int64_t j = 0; j < width; ++j) {
-    const T a = row[j];
-    const T b = next[j];
-    a0 += p0[j] * a;
-    a1 += p1[j] * a;
-    a2 += p2[j] * a;
-    a3 += p3[j] * a;
-    b0 += p0[j] * b;
-    b1 += p1[j] * b;
-    b2 += p2[j] * b;
-    b3 += p3[j] * b;
+    for (int64_t j = first; j < end; ++j) {
+      const T a = row[j];
+      const T b = next[j];
+      a0 += p0[j] * a;
+      a1 += p1[j] * a;
+      a2 += p2[j] * a;
+      a3 += p3[j] * a;
+      b0 += p0[j] * b;
+      b1 += p1[j] * b;
+      b2 += p2[j] * b;
+      b3 += p3[j] * b;
+    }
+    const T sums[2 * kNodesAtOnce] = {a0, a1, a2, a3, b0, b1, b2, b3};
+    for (int64_t k = 0; k < 2 * kNodesAtOnce; ++k) all[k] += sums[k];
   }
-  a1 = weights[1] * (a1 - a0);
-  a2 = weights[2] * (a2 - a0);
-  a3 = weights[3] * (a3 - a0);
-  b1 = weights[1] * (b1 - b0);
-  b2 = weights[2] * (b2 - b0);
-  b3 = weights[3] * (b3 - b0);
+  const T a0 = static_cast<T>(all[0]);
+  const T a1 = weights[1] * static_cast<T>(all[1] - all[0]);
+  const T a2 = weights[2] * static_cast<T>(all[2] - all[0]);
+  const T a3 = weights[3] * static_cast<T>(all[3] - all[0]);
+  const T b0 = static_cast<T>(all[4]);
+  const T b1 = weights[1] * static_cast<T>(all[5] - all[4]);
+  const T b2 = weights[2] * static_cast<T>(all[6] - all[4]);
+  const T b3 = weights[3] * static_cast<T>(all[7] - all[4]);
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) {
     out[j] += mass[j] * (row[j] - a0) - (a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
