@@ -22,10 +22,12 @@ if ! "$DOTNET" build --source "$dist" --output out >log 2>&1; then
 fi
 
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-"$reference" "$model" "$sample" >expected
-"$DOTNET" exec out/Consumer.dll "$model" "$sample" >printed
-diff expected printed
-[[ -s printed ]]
+for file in "${model%.pt2}.onnx" "$model"; do
+  "$reference" "$file" "$sample" >expected
+  "$DOTNET" exec out/Consumer.dll "$file" "$sample" >printed
+  diff expected printed
+  [[ -s printed ]]
+done
 [[ -f out/runtimes/linux-x64/native/libaddend.so.1 || "$(uname -m)" != x86_64 ]]
 [[ -n $(find out/runtimes -name 'libaddend_torch*.so') ]]
 

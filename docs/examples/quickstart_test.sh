@@ -1,12 +1,12 @@
 #!/bin/sh
-# quickstart_test.sh PROGRAM...: each prints the same numbers, of the TorchScript file and of the exported program, and those
-# of docs/first_program.md. That they are right is c_api/model_test's to say.
+# quickstart_test.sh PROGRAM...: each prints the same numbers, of the TorchScript file, of the exported program and of the ONNX
+# model, and those of docs/first_program.md. That they are right is c_api/model_test's to say.
 set -eu
 models=docs/examples/models/digits
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for program in "$@"; do
-  for file in model.pt model.pt2; do
+  for file in model.pt model.pt2 model.onnx; do
     "$program" $models/$file $models/sample.safetensors >"$work/output"
     if [ ! -e "$work/$file" ]; then
       cp "$work/output" "$work/$file"
@@ -22,7 +22,7 @@ for program in "$@"; do
   fi
 done
 # The last lines are about rounding, which another order of operators changes.
-for file in model.pt model.pt2; do
+for file in model.pt model.pt2 model.onnx; do
   grep '^output\|^pixel' "$work/$file" >"$work/$file.numbers"
 done
 # The page says that all of them print these lines.
@@ -31,7 +31,9 @@ if ! cmp "$work/page.numbers" "$work/model.pt2.numbers"; then
   echo "FAILED: docs/first_program.md shows other lines" >&2
   exit 1
 fi
-if ! [ -s "$work/model.pt.numbers" ] || ! cmp "$work/model.pt.numbers" "$work/model.pt2.numbers"; then
-  echo "FAILED: the exported program is explained in another way than the TorchScript file" >&2
-  exit 1
-fi
+for file in model.pt2 model.onnx; do
+  if ! [ -s "$work/model.pt.numbers" ] || ! cmp "$work/model.pt.numbers" "$work/$file.numbers"; then
+    echo "FAILED: $file is explained in another way than the TorchScript file" >&2
+    exit 1
+  fi
+done

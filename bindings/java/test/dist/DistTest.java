@@ -90,8 +90,12 @@ class DistTest {
   }
 
   private Output quickstartWithoutCache(Path jar, List<String> options) throws IOException, InterruptedException {
-    final String model = DIGITS.resolve("model.pt2").toString();
-    return java(jar, options, QUICKSTART, model, DIGITS.resolve("sample.safetensors").toString());
+    return java(jar, options, QUICKSTART, digits("model.pt2"));
+  }
+
+  /** Arguments of the quick start: a model of digits, and its sample. */
+  private static String[] digits(String model) {
+    return new String[] {DIGITS.resolve(model).toString(), DIGITS.resolve("sample.safetensors").toString()};
   }
 
   private Output java(Path jar, List<String> options, Path program, String... arguments)
@@ -118,12 +122,14 @@ class DistTest {
 
   @Test
   void oneJarIsEnough() throws IOException, InterruptedException {
-    final Output java = quickstart(JAR);
-    assertSuccess(java);
-    final Output c =
-        run(QUICKSTART_C.toString(), DIGITS.resolve("model.pt2").toString(), DIGITS.resolve("sample.safetensors").toString());
-    assertEquals(0, c.exitCode, c.errors);
-    assertEquals(c.text, java.text);
+    for (final String model : List.of("model.pt2", "model.onnx")) {
+      final String[] digits = digits(model);
+      final Output java = java(JAR, List.of("-Daddend.cache.path=" + cache), QUICKSTART, digits);
+      assertSuccess(java);
+      final Output c = run(QUICKSTART_C.toString(), digits[0], digits[1]);
+      assertEquals(0, c.exitCode, c.errors);
+      assertEquals(c.text, java.text);
+    }
     try (Stream<Path> left = Files.list(empty)) {
       assertEquals(0, left.count());
     }

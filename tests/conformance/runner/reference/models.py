@@ -4,8 +4,8 @@
     models.py --check ../../cases/models_*.json    fails where a case expects something else
     models.py --write ../../cases/models_*.json    renews the expectations of the cases that have some
 
-Parameters are read from the TorchScript files and exported programs themselves, and every operator is one of this
-folder's.
+Parameters are read from the TorchScript files and exported programs themselves, those of an ONNX model from the
+TorchScript file that it was written from; every operator is one of this folder's.
 """
 
 import argparse
@@ -228,6 +228,8 @@ def expected(path, data, case, choices):
     model_path = path.parent / case["model"]
     network, names = NETWORKS[model_path.stem]
     tensors = read_tensors(path.parent / data)
+    if model_path.suffix == ".onnx":
+        model_path = model_path.with_name(network.__name__ + ".pt")
     net = Network(parse(choices), read_parameters(model_path))
     inputs = make_inputs(case, names, tensors)
 

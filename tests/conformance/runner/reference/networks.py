@@ -264,6 +264,7 @@ NETWORKS = {
     "relu_network": (relu_network, ["image"]),
     "cnn": (cnn, ["image"]),
     "lstm": (lstm, ["sequence"]),
+    "lstm_loop": (lstm, ["sequence"]),
     "gru": (gru, ["sequence"]),
     "transformer_encoder": (transformer_encoder, ["tokens"]),
     "transformer_decoder": (transformer_decoder, ["tokens", "memory"]),
