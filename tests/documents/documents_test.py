@@ -5,6 +5,7 @@ usage: documents_test.py ADDEND WRITE_DOCUMENTS
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,15 @@ MODELS = "tests/conformance/models/"
 def example(name, *more):
     """A model with its sample."""
     return (EXAMPLES + name + "/model.pt", "--input", EXAMPLES + name + "/sample.safetensors" + (more[0] if more else ""))
+
+
+def write_npy(path, numbers):
+    """One row of float32."""
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, %d), }" % len(numbers)
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack("<%df" % len(numbers), *numbers))
 
 
 class DocumentsTest(unittest.TestCase):
@@ -71,7 +81,13 @@ class DocumentsTest(unittest.TestCase):
 
     def test_other_documents_of_the_command_line(self):
         digits = example("digits")
-        self.written("check", "check", *digits, "--json")
+        checked = self.written("check", "check", *digits, "--json")
+        self.assertEqual(checked["expected"], [])
+        # One number is expected in another way, and one is not a number.
+        scores = os.path.join(self.folder, "scores.npy")
+        write_npy(scores, [0.0] * 9 + [float("nan")])
+        checked = self.written("check", "check", *digits, "--json", "--expect", scores, code=1)
+        self.assertEqual([(one["ok"], one["relative"], one["index"]) for one in checked["expected"]], [(False, None, [0, 9])])
         self.written("operators", "ops", "--json")
         self.written("graph", "trace", *digits, "--graph", "json")
         self.written("code_trace", "trace", *digits, "--json")

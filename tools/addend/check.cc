@@ -1,4 +1,4 @@
-// Every operator of a run with its recovery error and its bracket, worst first.
+// Every operator of a run with its recovery error and its bracket, worst first; the outputs beside expected ones.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
+#include "core/program/tensor_io.h"
 #include "core/rules/rule.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/describe.h"
+#include "tools/addend/expected.h"
 #include "tools/addend/files.h"
 #include "tools/addend/inputs.h"
 #include "tools/addend/run.h"
@@ -123,7 +125,14 @@ std::string CheckTable(const LoadedRun& run, const Report& report, const std::ve
 
 int RunCheck(const CheckArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
-  CheckOutputs({}, SourcesOf(arguments.run));
+  if (arguments.within && arguments.expect.empty()) {
+    throw InvalidArgument("--within is about the outputs that --expect names; give one");
+  }
+  if (arguments.within && !(*arguments.within >= 0)) throw InvalidArgument("--within is a number that is not negative");
+  std::vector<std::string> files;
+  for (const std::string& text : arguments.expect) files.push_back(ParseTensorPlace(text).path);
+  CheckOutputs({}, SourcesOf(arguments.run, files));
+  const std::vector<ExpectedOutput> expected = LoadExpected(arguments);
   LoadedRun run = Load(arguments.run);
   if (run.policy.check != Check::kEveryOp) {
     throw InvalidArgument("addend check looks at every operator: leave out --policy check=...");
@@ -132,13 +141,24 @@ int RunCheck(const CheckArguments& arguments) {
   auto options = OptionsOf<DecomposeOptions>(run);
   if (!WasSet(arguments.run.policy, "on_failure")) options.policy.on_failure = OnFailure::kWarn;
   options.everything = true;
-  const Report report = Decompose(run, options).report;
+  const Decomposition decomposition = Decompose(run, options);
+  const Report& report = decomposition.report;
+  const std::vector<ComparedOutput> compared =
+      CompareOutputs(expected, decomposition, arguments.run.row, arguments.within);
   const std::vector<OperatorReport> sorted = WorstFirst(report);
   const auto failed = static_cast<size_t>(
       std::count_if(sorted.begin(), sorted.end(), [](const OperatorReport& r) { return !r.check.ok(); }));
-  WriteStdout(arguments.json ? Dump(CheckJson(DescribeFiles(run, report), sorted, ThisProgram()), 1) + "\n"
-                             : CheckTable(run, report, sorted, failed, arguments.all, terminal));
-  return failed > 0 || !report.failures.empty() ? kDoesNotAddUp : kSuccess;
+  if (arguments.json) {
+    Json record = CheckJson(DescribeFiles(run, report), sorted, ThisProgram());
+    record["expected"] = ComparedJson(compared);
+    WriteStdout(Dump(record, 1) + "\n");
+  } else {
+    WriteStdout(CheckTable(run, report, sorted, failed, arguments.all, terminal) +
+                ComparedText(compared, terminal.width));
+  }
+  const bool is_expected =
+      std::all_of(compared.begin(), compared.end(), [](const ComparedOutput& one) { return one.ok(); });
+  return failed > 0 || !report.failures.empty() || !is_expected ? kDoesNotAddUp : kSuccess;
 }
 
 }  // namespace addend::cli

@@ -142,6 +142,8 @@ struct JobReportArguments {
 
 struct CheckArguments {
   RunArguments run;
+  std::vector<std::string> expect;  // FILE[#NAME], of outputs that another runtime gave
+  std::optional<double> within;     // the relative difference from them that passes
   bool all = false;
   bool json = false;
 };

@@ -157,10 +157,13 @@ constexpr char kJobData[] =
     "\n";
 
 constexpr char kCheckExamples[] =
-    "Example:\n"
+    "Examples:\n"
     "  addend check model.pt --input row.npy --baseline mean.npy\n"
+    "  addend check model.onnx --input row.npy --expect scores.npy\n"
+    "      Also whether the model gives what scores.npy holds.\n"
     "\n"
-    "Exit code: 0 if every operator passes, 1 if one fails, 2 if it cannot be run.\n"
+    "Exit code: 0 if every operator passes, 1 if one fails or an output is not what\n"
+    "is expected, 2 if it cannot be run.\n"
     "\n";
 
 constexpr char kTraceExamples[] =
@@ -619,6 +622,20 @@ CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
   CLI::App* command =
       app.add_subcommand("check", "Checks every operator of a run, worst first; exit\ncode 1 where one fails");
   AddRunOptions(*command, arguments.run);
+  command
+      ->add_option(
+          "--expect", arguments.expect,
+          "What another runtime gave for the inputs, such as\nONNX Runtime: once for each output, in order, or\n"
+          "one file whose tensors have the outputs' names.\nShows the largest differences; exit code 1 where\n"
+          "one is too large")
+      ->allow_extra_args(false)
+      ->option_text("FILE");
+  command
+      ->add_option(
+          "--within", arguments.within,
+          "The difference from --expect that passes, relative\nto the largest number expected (default: 1e-4,\n"
+          "of half types 1e-2; integers have to be equal)")
+      ->option_text("NUMBER");
   command->add_flag("--all", arguments.all, "Shows all operators, not only the worst 20");
   command->add_flag("--json", arguments.json, "Prints JSON instead of the table");
   command->footer(std::string(kCheckExamples) + kTrust);
