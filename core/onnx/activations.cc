@@ -51,10 +51,17 @@ Results HardSigmoid(const Context& context) {
   return at::clamp(at::add(at::mul(context.Tensor(0), alpha), beta), 0, 1);
 }
 
-Results Swish(const Context& context) {
+Tensor SwishOfFirst(const Context& context) {
   const Tensor x = context.Tensor(0);
   const double alpha = context.FloatAttribute("alpha", 1);
   return alpha == 1 ? at::silu(x) : at::mul(x, at::sigmoid(at::mul(x, alpha)));
+}
+
+Results Swish(const Context& context) { return SwishOfFirst(context); }
+
+Results SwiGlu(const Context& context) {
+  if (context.Tensor(0).sizes() != context.Tensor(1).sizes()) throw context.Invalid("the inputs are not of one size");
+  return at::mul(SwishOfFirst(context), context.Tensor(1));
 }
 
 Results Softsign(const Context& context) {
@@ -94,6 +101,7 @@ void RegisterActivations(OperatorTable& table) {
   table.Add("Softplus", 1, [](const Context& c) -> Results { return at::softplus(c.Tensor(0)); });
   table.Add("Softsign", 1, Softsign);
   table.Add("Swish", 24, Swish).Attributes({"alpha"});
+  table.Add("SwiGLU", 28, SwiGlu).Inputs(2).Attributes({"alpha"});
   table.Add("Tanh", 1, [](const Context& c) -> Results { return at::tanh(c.Tensor(0)); })
       .Attributes({"consumed_inputs"});
   table.Add("ThresholdedRelu", 10, ThresholdedRelu).Attributes({"alpha"});

@@ -23,6 +23,7 @@ void RegisterQuantized(OperatorTable& table);
 void RegisterRandom(OperatorTable& table);
 void RegisterRecurrent(OperatorTable& table);
 void RegisterReductions(OperatorTable& table);
+void RegisterRefused(OperatorTable& table);
 void RegisterResampling(OperatorTable& table);
 void RegisterSequences(OperatorTable& table);
 void RegisterShapes(OperatorTable& table);

@@ -16,6 +16,7 @@
 #include "core/model/run_model.h"
 #include "core/onnx/node_testing.h"
 #include "core/onnx/onnx_testing.h"
+#include "core/onnx/operators.h"
 #include "core/onnx/plan.h"
 #include "core/onnx/run.h"
 
@@ -170,10 +171,15 @@ TEST(OnnxModel, RefusesByName) {
   };
   refuse(NodeMessage("NoSuch", {"x"}, {"y"}), "the node that makes y (NoSuch) is of an operator that is not supported");
   refuse(NodeMessage("Swish", {"x"}, {"y"}), "of version 17 of its operator set");
+  refuse(NodeMessage("StringNormalizer", {"x"}, {"y"}), "is refused: tensors of LibTorch hold no texts; turn texts");
   refuse(With(NodeMessage("Relu", {"x"}, {"y"}, "r"), {FloatAttribute("slope", 1)}),
          "node r (Relu) has the attribute slope");
   ExpectError(absl::StatusCode::kInvalidArgument, {"has 1 inputs; the operator takes 2"},
               [] { Load(Parts({NodeMessage("Add", {"x"}, {"y"})})); });
+}
+
+TEST(OnnxModel, RefusesNoOperatorThatItRuns) {
+  for (const auto& [name, why] : Operators().refused()) EXPECT_EQ(Operators().rows().count(name), 0) << name.second;
 }
 
 // Their components would end at the integers, and nothing would tell.

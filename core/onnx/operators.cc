@@ -10,24 +10,22 @@
 #include "core/onnx/node_name.h"
 
 namespace addend::onnx {
-namespace {
 
 int64_t NewestOf(absl::string_view domain) {
   if (domain.empty()) return kNewestOpset;
   return domain == kMachineLearningDomain ? kNewestMachineLearningOpset : kNewestMicrosoftOpset;
 }
 
-std::string InputCountText(size_t least, size_t most) {
-  if (most == std::numeric_limits<size_t>::max()) return absl::StrCat(least, " or more");
-  return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
+std::string OperatorRow::InputCountText() const {
+  if (most_inputs_ == std::numeric_limits<size_t>::max()) return absl::StrCat(least_inputs_, " or more");
+  if (least_inputs_ == most_inputs_) return absl::StrCat(least_inputs_);
+  return absl::StrCat(least_inputs_, " to ", most_inputs_);
 }
-
-}  // namespace
 
 void OperatorRow::Check(const NodeProto& node) const {
   if (node.inputs.size() < least_inputs_ || node.inputs.size() > most_inputs_) {
-    throw InvalidArgument(absl::StrCat(NameOf(node), " has ", node.inputs.size(), " inputs; the operator takes ",
-                                       InputCountText(least_inputs_, most_inputs_)));
+    throw InvalidArgument(
+        absl::StrCat(NameOf(node), " has ", node.inputs.size(), " inputs; the operator takes ", InputCountText()));
   }
   for (const AttributeProto& attribute : node.attributes) {
     if (std::find(attributes_.begin(), attributes_.end(), attribute.name) != attributes_.end()) continue;
@@ -49,6 +47,8 @@ OperatorRow& OperatorTable::AddTo(const char* domain, const char* name, int64_t 
 const OperatorRow& OperatorTable::Find(const Operator& op) const {
   const std::string domain(op.domain);
   const auto found = rows_.find({domain, std::string(op.node->op_type)});
+  const auto refused = refused_.find({domain, std::string(op.node->op_type)});
+  if (refused != refused_.end()) throw Unimplemented(absl::StrCat(NameOf(*op.node), " is refused: ", refused->second));
   if (found == rows_.end()) {
     throw Unimplemented(absl::StrCat(
         NameOf(*op.node), " is of an operator that is not supported; ",
@@ -91,6 +91,7 @@ const OperatorTable& Operators() {
     RegisterRandom(*table);
     RegisterRecurrent(*table);
     RegisterReductions(*table);
+    RegisterRefused(*table);
     RegisterResampling(*table);
     RegisterSequences(*table);
     RegisterShapes(*table);

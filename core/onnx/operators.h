@@ -31,6 +31,9 @@ inline constexpr int64_t kNewestMicrosoftOpset = 1;
 inline constexpr char kMachineLearningDomain[] = "ai.onnx.ml";
 inline constexpr char kMicrosoftDomain[] = "com.microsoft";
 
+// The newest version of a domain's operator set that the table knows.
+int64_t NewestOf(absl::string_view domain);
+
 // Condition under which results are known where all inputs are; see Note [Known values].
 enum class KnownIf {
   kInputs,          // nothing more: they have as many elements as the inputs say by their own sizes
@@ -77,6 +80,9 @@ class OperatorRow {
   OperatorFunction function() const { return function_; }
   KnownIf known() const { return known_; }
   const std::string& note() const { return note_; }
+  const std::vector<std::string>& attributes() const { return attributes_; }
+  // "2", "1 to 3", "1 or more".
+  std::string InputCountText() const;
 
   // Throws InvalidArgument for a node with another number of inputs, Unimplemented for one with an attribute that the
   // function does not read.
@@ -95,17 +101,25 @@ class OperatorRow {
 
 class OperatorTable {
  public:
+  using Name = std::pair<std::string, std::string>;  // domain and name
+
   // Adds a line, for operators of the default domain. Throws Internal for a second line of the same version.
   OperatorRow& Add(const char* name, int64_t since, OperatorFunction function) {
     return AddTo("", name, since, function);
   }
   OperatorRow& AddTo(const char* domain, const char* name, int64_t since, OperatorFunction function);
+  // Adds an operator of ONNX that has no line, and why: for whoever has a model with it.
+  void Refuse(const char* domain, const char* name, const char* why) { refused_[{domain, name}] = why; }
 
   // Finds the line of a node's operator. Throws Unimplemented, with the node, where there is none.
   const OperatorRow& Find(const Operator& op) const;
 
+  const std::map<Name, std::vector<OperatorRow>>& rows() const { return rows_; }
+  const std::map<Name, std::string>& refused() const { return refused_; }
+
  private:
-  std::map<std::pair<std::string, std::string>, std::vector<OperatorRow>> rows_;  // by domain and name
+  std::map<Name, std::vector<OperatorRow>> rows_;  // by version
+  std::map<Name, std::string> refused_;
 };
 
 // The table of all families.
