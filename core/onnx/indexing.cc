@@ -12,6 +12,7 @@
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
 #include "core/onnx/operands.h"
+#include "third_party/torch/warnings.h"
 
 namespace addend::onnx {
 namespace {
@@ -126,6 +127,8 @@ Tensor Scattered(const Context& context, const Tensor& x, int64_t axis, const Te
                  const std::string& reduction) {
   if (reduction == "none") return at::scatter(x, axis, indices, updates);
   if (reduction == "add") return at::scatter_add(x, axis, indices, updates);
+  // It would print once that the operator may change.
+  const WarningsTo nowhere([](const std::string&) {});
   return at::scatter_reduce(x, axis, indices, updates, ReductionName(context, reduction));
 }
 
