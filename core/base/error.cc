@@ -38,6 +38,8 @@ std::string Position::Describe() const {
   if (!module_path.empty()) parts.push_back(module_path);
   if (!file.empty()) {
     parts.push_back(line > 0 ? absl::StrCat(BaseName(file), ":", line) : BaseName(file));
+  } else if (op_index >= 0 && line < 0 && !function.empty()) {
+    parts.push_back(function);  // a node of a graph; messages on a node that is no call name it themselves
   } else if (!parameters.empty()) {
     parts.push_back(absl::StrCat("uses ", absl::StrJoin(parameters, ", ")));
   }

@@ -52,6 +52,17 @@ TEST(PositionTest, FoldersAndUnknownLinesAreLeftOut) {
   EXPECT_EQ(position.Describe(), "c.py:7");
 }
 
+// A node of a graph has no source.
+TEST(PositionTest, NodesAreTheirNames) {
+  Position position;
+  position.op_index = 3;
+  position.function = "/encoder/MatMul";
+  position.parameters = {"w"};
+  EXPECT_EQ(position.Describe(), "op #3, /encoder/MatMul");
+  position.op_index = -1;
+  EXPECT_EQ(position.Describe(), "uses w");
+}
+
 // Parameters stand in for the source line: a model without debug information still tells which weights are meant.
 TEST(PositionTest, ParametersOnlyWithoutFile) {
   Position position = Everything();

@@ -110,6 +110,7 @@ Position PositionAt(const CodePlace& place) {
   for (auto frame = place.frames.rbegin(); frame != place.frames.rend(); ++frame) {
     if (Offer(frame->function, frame->file, frame->line, position)) break;
   }
+  if (position.function.empty() && !place.frames.empty()) position.function = place.frames.back().function;
   return position;
 }
 

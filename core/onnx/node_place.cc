@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "core/base/text.h"
 #include "core/intercept/python_trace.h"
 
 namespace addend::onnx {
@@ -42,18 +43,30 @@ std::string ModulePathOf(const NodeProto& node) {
   return absl::StrJoin(steps, ".");
 }
 
+// The node itself, in place of a line of source.
+SourceFrame FrameOf(const NodeProto& node) {
+  SourceFrame frame;
+  frame.text = std::string(node.op_type);
+  absl::string_view name = node.name;
+  for (const absl::string_view made : node.outputs) {
+    if (name.empty()) name = made;
+  }
+  frame.function = Quoted(std::string(name));
+  return frame;
+}
+
 }  // namespace
 
 CodePlace PlaceOf(const NodeProto& node) {
   CodePlace place;
   place.module_path = ModulePathOf(node);
   place.frames = FramesOfPythonTrace(std::string(Find(node.metadata, "pkg.torch.onnx.stack_trace")));
+  if (place.frames.empty()) place.frames.push_back(FrameOf(node));
   return place;
 }
 
 Position PositionOf(const NodeProto& node) {
   Position position = PositionAt(PlaceOf(node));
-  if (position.function.empty()) position.function = std::string(node.name);
   position.op = absl::StrCat("onnx::", absl::string_view(node.op_type));
   return position;
 }

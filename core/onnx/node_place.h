@@ -8,7 +8,8 @@
 namespace addend::onnx {
 
 // Reads the place from what exporters of PyTorch write: the newer one into metadata, the older one into names of nodes
-// ("/encoder/layer.0/MatMul"). Fields that the file lacks are empty; the function is the node's name.
+// ("/encoder/layer.0/MatMul"). A node without source lines is one frame itself: its operator, and as the function its
+// name, or that of what it makes.
 CodePlace PlaceOf(const NodeProto& node);
 
 // The position of a node as errors tell it.

@@ -1,6 +1,5 @@
 #include "core/onnx/node_place.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,8 +8,6 @@
 
 namespace addend::onnx {
 namespace {
-
-using ::testing::IsEmpty;
 
 NodeProto Named(absl::string_view name) {
   NodeProto node;
@@ -65,7 +62,20 @@ TEST(PlaceOf, ReadsSourceLines) {
   EXPECT_EQ(place.frames[0].file, "model.py");
   EXPECT_EQ(place.frames[0].line, 12);
   EXPECT_EQ(place.frames[0].function, "forward");
-  EXPECT_THAT(PlaceOf(Named("n")).frames, IsEmpty());
+}
+
+TEST(PlaceOf, IsTheNodeItselfWithoutSourceLines) {
+  const auto function = [](absl::string_view name) { return PositionAt(PlaceOf(Named(name))).function; };
+  EXPECT_EQ(function("n"), "n");
+  EXPECT_EQ(function("/encoder/MatMul"), "/encoder/MatMul");
+  EXPECT_EQ(function(""), "y");
+  const CodePlace place = PlaceOf(Named("n"));
+  ASSERT_EQ(place.frames.size(), 1U);
+  EXPECT_EQ(place.frames[0].text, "MatMul");
+  EXPECT_EQ(place.frames[0].line, -1);
+  NodeProto bare = Named("");
+  bare.outputs.clear();
+  EXPECT_EQ(PositionAt(PlaceOf(bare)).function, "");
 }
 
 TEST(PositionOf, NamesTheOperatorAndTheNode) {

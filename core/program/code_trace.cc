@@ -98,7 +98,9 @@ std::string ShownFile(const std::string& file) {
 }
 
 std::string PlaceText(const SourceFrame& frame) {
-  if (frame.file.empty() && frame.line < 0 && frame.function.empty()) return "# module:";
+  if (frame.file.empty() && frame.line < 0) {
+    return frame.function.empty() ? "# module:" : absl::StrCat("# in ", OneLine(frame.function), ":");
+  }
   const std::string line = frame.line < 0 ? "" : absl::StrCat(":", frame.line);
   return absl::StrCat("# ", OneLine(ShownFile(frame.file)), line, " in ", OneLine(frame.function), ":");
 }

@@ -289,6 +289,18 @@ TEST(CodeTrace, ShowsCallsAsTheyComeUnlessQuiet) {
   }
 }
 
+// A front end that has no source gives a frame without a file: the node that makes the calls.
+TEST(CodeTrace, NodesOfGraphsStandForSourceLines) {
+  ProgramBuilder builder;
+  const int x = builder.Add(ValueKind::kInput, "x", {2});
+  const CodePlace place{"encoder", {Frame("Softplus", "", -1, "/encoder/Softplus", -1, 0)}};
+  const int y = builder.Call("aten::neg", "", {Argument::Tensor(x)}, {{2}}, builder.Place(place))[0];
+  builder.Call("aten::neg", "", {Argument::Tensor(y)}, {{2}}, builder.Place(place));
+  EXPECT_EQ(CodeTrace(builder.program(), CodeTraceOptions()), Drawn("Softplus  # in /encoder/Softplus:\n"
+                                                                    "| # neg(f32[2]) -> f32[2];\n"
+                                                                    "| # neg(f32[2]) -> f32[2];\n"));
+}
+
 TEST(CodeTrace, HostileTextStaysOnItsLineAndColoursNothing) {
   ProgramBuilder builder;
   const int x = builder.Add(ValueKind::kInput, "x\n\x1b[31m\xff", {2});
