@@ -37,6 +37,7 @@ Results ConstantOfShape(const Context& context) {
   if (!context.HasAttribute("value")) return at::zeros(sizes, context.Options(context.TypeOf(DataType::kFloat)));
   const Datum& value = context.TensorAttribute("value");
   if (!value.IsKnown() || value.known.numel() != 1) throw context.Invalid("the value is not one number");
+  if (value.packed != DataType::kUndefined) context.TypeOf(value.packed);  // refuses it
   const at::Scalar number = [&] {
     const TracingPause pause;
     return value.known.item();
@@ -87,7 +88,11 @@ void RequireFitting(const Context& context, const Tensor& x, at::ScalarType type
 
 Results CastTo(const Context& context, at::ScalarType type) {
   const Tensor x = context.Tensor(0);
-  if (x.scalar_type() == type) return context.Input(0);
+  if (x.scalar_type() == type) {
+    Datum same = context.Input(0);
+    same.packed = DataType::kUndefined;
+    return same;
+  }
   if (type == at::kChar || type == at::kByte) context.RefuseQuantizing(0);
   RequireFitting(context, x, type);
   return x.to(type);
@@ -95,7 +100,10 @@ Results CastTo(const Context& context, at::ScalarType type) {
 
 Results Cast(const Context& context) { return CastTo(context, context.TypeAttribute("to")); }
 
-Results CastLike(const Context& context) { return CastTo(context, context.Tensor(1).scalar_type()); }
+Results CastLike(const Context& context) {
+  const DataType packed = context.Input(1).packed;
+  return CastTo(context, packed == DataType::kUndefined ? context.Tensor(1).scalar_type() : context.TypeOf(packed));
+}
 
 Results Identity(const Context& context) { return context.Input(0); }
 

@@ -31,6 +31,10 @@ std::string NameOf(DataType type) {
   return number == 0 || IsDataType(number) ? kKnown[number].name : absl::StrCat("type ", number);
 }
 
+bool IsSigned(DataType packed) { return packed == DataType::kInt4 || packed == DataType::kInt2; }
+
+bool IsPacked(DataType type) { return IsSigned(type) || type == DataType::kUint4 || type == DataType::kUint2; }
+
 int BitsOf(DataType type) {
   const auto number = static_cast<int32_t>(type);
   return IsDataType(number) ? kKnown[number].bits : 0;

@@ -10,6 +10,12 @@
 // They get that type, and the model's device, where an operator reads them as a tensor. What has as many elements as a
 // size says is no known value (a range of positions, a mask of ones): a recording has to make it anew for other sizes.
 // Floating-point constants of more than kMostKnownFloats elements are weights, hence tensors from the start.
+//
+// Note [Packed integers]
+// LibTorch has no integers of 4 and 2 bits. They are constants of the file only, and are unpacked into 8 bits when it
+// is read. What they are quantized to saturates at their own ends though, so that a value keeps their type, also when
+// its elements are moved. Operators that do not move elements do not take such types, but for casts and for those that
+// quantize.
 #ifndef ADDEND_CORE_ONNX_DATUM_H_
 #define ADDEND_CORE_ONNX_DATUM_H_
 
@@ -21,6 +27,8 @@
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "core/onnx/data_type.h"
 
 namespace addend::onnx {
 
@@ -41,6 +49,9 @@ struct Datum {
   Descent descent = Descent::kConstants;
   at::Tensor tensor;  // as the model computes with it; may be undefined where `known` is there
   at::Tensor known;   // on the CPU, in the type of the file: see Note [Known values]
+  // The type of 4 or 2 bits that the file gives the elements; kUndefined: they have the tensor's. See Note [Packed
+  // integers].
+  DataType packed = DataType::kUndefined;
   std::shared_ptr<const std::vector<Datum>> elements;
 
   bool IsNone() const { return kind == Kind::kNone; }
@@ -82,6 +93,8 @@ class Results {
   Results(std::vector<at::Tensor> tensors) : tensors_(std::move(tensors)) {}            // NOLINT
   Results(Datum datum) : handed_on_(true) { datums_.push_back(std::move(datum)); }      // NOLINT
   Results(std::vector<Datum> datums) : handed_on_(true), datums_(std::move(datums)) {}  // NOLINT
+
+  bool are_handed_on() const { return handed_on_; }
 
   // The values. `is_known`: of new tensors; `descent`: theirs. Undefined tensors are none.
   std::vector<Datum> Take(bool is_known, Descent descent) {

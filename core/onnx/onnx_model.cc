@@ -80,10 +80,7 @@ class OnnxModel : public Model {
       : plan_(std::move(plan)), dtype_(options.dtype), notes_(options.notes), copied_(copy) {
     placement_.dtype = MapTo(dtype_, *plan_);
     placement_.device = WithIndex(device);
-    constants_.reserve(plan_->constants.size());
-    for (const ConstantTensor& constant : plan_->constants) {
-      constants_.push_back(placement_.ConstantOf(constant.tensor, copy));
-    }
+    constants_ = ConstantsOf(*plan_, placement_, copy);
     NameTensors();
     AddModulePaths();
   }
@@ -158,7 +155,7 @@ class OnnxModel : public Model {
     if (outputs.size() == 1) return ValueOf(outputs[0], placement_);
     c10::impl::GenericDict results(c10::StringType::get(), c10::AnyType::get());
     for (size_t k = 0; k < outputs.size(); ++k) {
-      const auto number = static_cast<size_t>(body().graph.outputs[k]);
+      const auto number = static_cast<size_t>(plan_->body.graph.outputs[k]);
       results.insert(std::string(body().values[number].name), ValueOf(outputs[k], placement_));
     }
     return results;

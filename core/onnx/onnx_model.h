@@ -16,7 +16,8 @@ namespace addend {
 // hold its weights are mapped.
 //
 // The model takes the inputs of its graph that have no value in the file, in order, and gives its one output, or a
-// dictionary of its outputs by their names. Sequences are lists, optionals without a value None.
+// dictionary of its outputs by their names. Sequences are lists, optionals without a value None. Outputs that are texts
+// or maps are left out, with the nodes that only they need; a note names them.
 //
 // With a dtype, floating-point weights are converted, and so is each floating-point type that the file names, if the
 // new one holds more or the weights had it. Sizes are computed as the file says.

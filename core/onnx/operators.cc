@@ -1,6 +1,7 @@
 #include "core/onnx/operators.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,9 +12,12 @@
 
 namespace addend::onnx {
 
-int64_t NewestOf(absl::string_view domain) {
+// The newest version of a domain's operator set that the table knows; nothing for a domain that it does not know.
+std::optional<int64_t> NewestOf(absl::string_view domain) {
   if (domain.empty()) return kNewestOpset;
-  return domain == kMachineLearningDomain ? kNewestMachineLearningOpset : kNewestMicrosoftOpset;
+  if (domain == kMachineLearningDomain) return kNewestMachineLearningOpset;
+  if (domain == kMicrosoftDomain) return kNewestMicrosoftOpset;
+  return std::nullopt;
 }
 
 std::string OperatorRow::InputCountText() const {
@@ -46,6 +50,12 @@ OperatorRow& OperatorTable::AddTo(const char* domain, const char* name, int64_t 
 
 const OperatorRow& OperatorTable::Find(const Operator& op) const {
   const std::string domain(op.domain);
+  const std::optional<int64_t> newest = NewestOf(op.domain);
+  if (!newest) {
+    throw Unimplemented(absl::StrCat(NameOf(*op.node), " is of an operator of the domain ", Quoted(domain),
+                                     ", of which none is known; write the model with operators of ai.onnx alone, or ",
+                                     "give the operator as a function of the model"));
+  }
   const auto found = rows_.find({domain, std::string(op.node->op_type)});
   const auto refused = refused_.find({domain, std::string(op.node->op_type)});
   if (refused != refused_.end()) throw Unimplemented(absl::StrCat(NameOf(*op.node), " is refused: ", refused->second));
@@ -54,10 +64,10 @@ const OperatorRow& OperatorTable::Find(const Operator& op) const {
         NameOf(*op.node), " is of an operator that is not supported; ",
         domain.empty() ? "write the model without it" : "write the model with operators of ai.onnx alone"));
   }
-  if (op.version > NewestOf(op.domain)) {
+  if (op.version > *newest) {
     throw Unimplemented(absl::StrCat(NameOf(*op.node), " is of version ", op.version,
-                                     " of its operator set; the newest that this version of Addend knows is ",
-                                     NewestOf(op.domain), ": update Addend, or export the model for that one"));
+                                     " of its operator set; the newest that this version of Addend knows is ", *newest,
+                                     ": update Addend, or export the model for that one"));
   }
   // The last line that begins at the node's version or before it.
   const std::vector<OperatorRow>& rows = found->second;
@@ -69,6 +79,10 @@ const OperatorRow& OperatorTable::Find(const Operator& op) const {
                      rows.front().since(), " on: convert the model with onnx.version_converter"));
   }
   return *row;
+}
+
+bool OperatorTable::Has(const Operator& op) const {
+  return rows_.count({std::string(op.domain), std::string(op.node->op_type)}) != 0;
 }
 
 const OperatorTable& Operators() {

@@ -113,6 +113,8 @@ class OperatorTable {
 
   // Finds the line of a node's operator. Throws Unimplemented, with the node, where there is none.
   const OperatorRow& Find(const Operator& op) const;
+  // Whether the table has the node's operator, in any version.
+  bool Has(const Operator& op) const;
 
   const std::map<Name, std::vector<OperatorRow>>& rows() const { return rows_; }
   const std::map<Name, std::string>& refused() const { return refused_; }

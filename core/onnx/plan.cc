@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/onnx/computed_part.h"
 #include "core/onnx/node_name.h"
 #include "core/onnx/node_place.h"
 #include "core/onnx/tensor_data.h"
@@ -23,7 +24,7 @@ class Planner {
   void PlanAll() {
     plan_.functions.resize(plan_.model.functions.size());
     plan_.body.body = &plan_.model.body;
-    plan_.body.graph = GraphOf(plan_.model.body.graph, plan_.model.body, /*is_main=*/true);
+    plan_.body.graph = GraphOf(plan_.model.body.graph, plan_.model.body, /*is_main=*/true, MainPart());
     // Functions are planned when a call is met, so that those which nothing calls refuse nothing.
     while (!called_.empty()) {
       const size_t number = called_.back();
@@ -34,6 +35,27 @@ class Planner {
   }
 
  private:
+  ComputedPart MainPart() {
+    // Tables by value, at most two.
+    budget_.Take(plan_.model.body.values.size() * 2 * weights::kMapNodeCost);
+    ComputedPart part = ComputedPartOf(plan_.model.body);
+    if (part.left_out.empty()) return part;
+    const std::string names = Listed(part.left_out);
+    if (part.outputs.empty()) {
+      throw Unimplemented(absl::StrCat("the model gives texts or maps only (", names,
+                                       "), and no numbers that could be explained; add the scores to its outputs"));
+    }
+    plan_.notes.push_back(absl::StrCat("outputs of the model are left out, because they are texts or maps: ", names));
+    return part;
+  }
+
+  // A graph inside, or that of a function, is computed as a whole.
+  GraphPlan GraphOf(const Graph& graph, const Body& body) {
+    ComputedPart whole;
+    whole.outputs = graph.outputs;
+    return GraphOf(graph, body, /*is_main=*/false, whole);
+  }
+
   void PlanFunction(size_t number) {
     const Function& function = plan_.model.functions[number];
     BodyPlan& body = plan_.functions[number];
@@ -44,13 +66,13 @@ class Planner {
       }
       body.defaults.push_back(AttributeOf(attribute, /*graph=*/nullptr));
     }
-    body.graph = GraphOf(function.body.graph, function.body, /*is_main=*/false);
+    body.graph = GraphOf(function.body.graph, function.body);
   }
 
   size_t AddConstant(const TensorProto& proto, absl::string_view name) {
     const TensorData data = ReadTensorData(proto, *plan_.model.proto, &plan_.files);
     budget_.TakeElement(plan_.constants);
-    plan_.constants.push_back({ToTensor(data, PlaceText(proto, *plan_.model.proto), &budget_), name});
+    plan_.constants.push_back({ToTensor(data, PlaceText(proto, *plan_.model.proto), &budget_), data.type, name});
     return plan_.constants.size() - 1;
   }
 
@@ -81,17 +103,21 @@ class Planner {
     return attribute;
   }
 
-  GraphPlan GraphOf(const Graph& graph, const Body& body, bool is_main) {
+  GraphPlan GraphOf(const Graph& graph, const Body& body, bool is_main, const ComputedPart& part) {
     GraphPlan plan;
     plan.graph = &graph;
+    plan.outputs = part.outputs;
     budget_.Take(graph.initializers.size() * sizeof(plan.constants[0]));
     for (const Initializer& initializer : graph.initializers) {
+      if (part.values.contains(initializer.value)) continue;
       const absl::string_view name = is_main ? initializer.tensor->name : absl::string_view();
       plan.constants.emplace_back(initializer.value, AddConstant(*initializer.tensor, name));
     }
     budget_.Take(graph.operators.size() * sizeof(Step));
     plan.steps.reserve(graph.operators.size());
-    for (const Operator& op : graph.operators) plan.steps.push_back(StepOf(op, body));
+    for (size_t k = 0; k < graph.operators.size(); ++k) {
+      if (!part.operators.contains(static_cast<int>(k))) plan.steps.push_back(StepOf(graph.operators[k], body));
+    }
     FindLastUses(graph, &plan);
     return plan;
   }
@@ -117,7 +143,8 @@ class Planner {
     for (const AttributeProto& attribute : op.node->attributes) {
       step.attributes.push_back(AttributeOf(attribute, &next_graph));
     }
-    for (const Graph& inner : op.graphs) step.graphs.push_back(GraphOf(inner, body, /*is_main=*/false));
+    for (const Graph& inner : op.graphs) step.graphs.push_back(GraphOf(inner, body));
+    budget_.Take(sizeof(SourceFrame) + op.node->op_type.size() + kMostQuoted);
     step.place = PlaceOf(*op.node);
     return step;
   }
@@ -135,7 +162,7 @@ class Planner {
     for (const Operator& op : graph.operators) {
       for (const int value : op.outputs) add_own(value);
     }
-    for (const int value : graph.outputs) {
+    for (const int value : plan->outputs) {
       if (own.contains(value) && kept.insert(value).second) plan->dead.push_back(value);
     }
     for (size_t k = plan->steps.size(); k-- > 0;) {

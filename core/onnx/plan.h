@@ -20,7 +20,8 @@ namespace addend::onnx {
 
 // A tensor of the file.
 struct ConstantTensor {
-  at::Tensor tensor;       // on the CPU, in the file's type
+  at::Tensor tensor;  // on the CPU, in the file's type
+  DataType type = DataType::kUndefined;
   absl::string_view name;  // of an initializer of the model's graph; else empty
 };
 
@@ -53,6 +54,7 @@ struct Step {
 
 struct GraphPlan {
   const Graph* graph = nullptr;
+  std::vector<int> outputs;                       // the graph's, but for those of the model that hold no numbers
   std::vector<std::pair<int, size_t>> constants;  // values that are constants, and which
   std::vector<Step> steps;
   std::vector<int> dead;  // values of its own that are there at its end
@@ -73,8 +75,9 @@ struct Plan {
   std::vector<std::string> notes;   // on the file and its operators
 };
 
-// Makes the plan of a model. Throws Unimplemented for an operator, attribute or type that is not supported, with the
-// node; and what ReadTensorData() throws.
+// Makes the plan of a model. Outputs that hold no numbers are left out, which a note says. Throws Unimplemented where
+// no other is left, and for an operator, attribute or type that is not supported, with the node; and what
+// ReadTensorData() throws.
 std::shared_ptr<const Plan> MakePlan(CheckedModel model, ExternalFiles files);
 
 // Calls `visit` with each step of a graph and of the graphs inside.

@@ -51,22 +51,19 @@ Tensor Saturated(const Context& context, const Tensor& numbers, const Tensor& ze
   return at::clamp(whole, least, most).to(type);
 }
 
-// The operator set from which on zero points may have 4 bits.
-constexpr int64_t kFourBits = 21;
-
 Results QuantizeLinear(const Context& context) {
   context.RefuseQuantizing(0);
   context.RefuseQuantizing(1);
   const Tensor x = context.Tensor(0), scale = context.Tensor(1), zero = context.OptionalTensor(2);
-  // A zero point of four bits is unpacked into eight when it is read, so that results would saturate at eight bits.
-  if (zero.defined() && context.version() >= kFourBits) {
-    throw context.Refused("quantizes constants by a zero point that may be of four bits; store what it gives instead");
-  }
   const c10::ScalarType type =
       zero.defined() ? zero.scalar_type() : NamedType(context, "output_dtype").value_or(at::kByte);
   const c10::ScalarType compute = NamedType(context, "precision").value_or(scale.scalar_type());
   const Tensor divided = at::div(InType(x, compute), InType(ForElements(context, scale, x), compute));
-  return Saturated(context, divided, zero.defined() ? ForElements(context, zero, x) : zero, type);
+  const Tensor whole = Saturated(context, divided, zero.defined() ? ForElements(context, zero, x) : zero, type);
+  const DataType packed = context.Input(2).packed;
+  if (packed == DataType::kUndefined) return whole;
+  const int64_t count = int64_t{1} << BitsOf(packed), least = IsSigned(packed) ? -count / 2 : 0;
+  return at::clamp(whole, least, least + count - 1);
 }
 
 Results DequantizeLinear(const Context& context) {

@@ -34,9 +34,6 @@ TEST(Quantized, NumbersOfAnInputAreRefused) {
   const Tensor x = at::randn({2, 3}), one = at::tensor(1.0F);
   ExpectError(absl::StatusCode::kUnimplemented, {"node (QuantizeLinear)", "conditions"},
               [&] { NodeModel("QuantizeLinear").Input(x).Constant(one).Run(); });
-  ExpectError(absl::StatusCode::kUnimplemented, {"node (QuantizeLinear)", "four bits"}, [&] {
-    NodeModel("QuantizeLinear", "", 21).Constant(one).Constant(one).Constant(at::tensor(3, at::kByte)).Run();
-  });
   ExpectError(absl::StatusCode::kUnimplemented, {"node (DynamicQuantizeLinear)", "conditions"},
               [&] { NodeModel("DynamicQuantizeLinear").Input(x).Run(3); });
 }

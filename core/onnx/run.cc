@@ -42,6 +42,30 @@ bool IsKnown(const OperatorRow& row, const std::vector<Datum>& inputs) {
   return true;
 }
 
+// The type of packed integers that a node reads; kUndefined where it reads none. See Note [Packed integers].
+DataType PackedTypeOf(const Step& step, const std::vector<Datum>& inputs) {
+  DataType packed = DataType::kUndefined;
+  for (const Datum& input : inputs) {
+    if (input.packed == DataType::kUndefined) continue;
+    if (packed != DataType::kUndefined && packed != input.packed) {
+      throw Unimplemented(absl::StrCat(NameOf(*step.op->node), ": it reads both ", NameOf(packed), " and ",
+                                       NameOf(input.packed), ", which is not supported"));
+    }
+    packed = input.packed;
+  }
+  return packed;
+}
+
+// Gives new integers of 8 bits the type of those that the node reads.
+void KeepPackedType(DataType packed, std::vector<Datum>& results) {
+  if (packed == DataType::kUndefined) return;
+  for (Datum& result : results) {
+    if (!result.IsTensor()) continue;
+    const at::ScalarType type = (result.IsKnown() ? result.known : result.tensor).scalar_type();
+    if (type == at::kChar || type == at::kByte) result.packed = packed;
+  }
+}
+
 // Whether a sentence of LibTorch's says that it lacks a kernel: "exp" not implemented for 'Half'.
 bool LacksKernel(const std::string& sentence) {
   return absl::StrContains(sentence, "not implemented for") || absl::StrContains(sentence, "Could not run");
@@ -87,8 +111,8 @@ class BodyRun : public Surroundings {
       for (const int value : step.dead) At(value) = Datum();
     }
     std::vector<Datum> outputs;
-    outputs.reserve(plan.graph->outputs.size());
-    for (const int value : plan.graph->outputs) outputs.push_back(At(value));
+    outputs.reserve(plan.outputs.size());
+    for (const int value : plan.outputs) outputs.push_back(At(value));
     for (const int value : plan.dead) At(value) = Datum();
     return outputs;
   }
@@ -131,7 +155,11 @@ class BodyRun : public Surroundings {
       Descent descent = Descent::kConstants;
       for (const Datum& input : inputs) descent = std::max(descent, input.descent);
       const Context context(step, inputs, is_known, shared_.placement, *this);
-      return step.row->function()(context).Take(is_known, descent);
+      Results results = step.row->function()(context);
+      const bool are_new = !results.are_handed_on();
+      std::vector<Datum> values = results.Take(is_known, descent);
+      if (are_new) KeepPackedType(PackedTypeOf(step, inputs), values);
+      return values;
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
@@ -159,6 +187,16 @@ class BodyRun : public Surroundings {
 };
 
 }  // namespace
+
+std::vector<Datum> ConstantsOf(const Plan& plan, const Placement& placement, bool copy) {
+  std::vector<Datum> constants;
+  constants.reserve(plan.constants.size());
+  for (const ConstantTensor& constant : plan.constants) {
+    constants.push_back(placement.ConstantOf(constant.tensor, copy));
+    if (IsPacked(constant.type)) constants.back().packed = constant.type;
+  }
+  return constants;
+}
 
 std::vector<Datum> RunPlan(const Plan& plan, const std::vector<Datum>& constants, const Placement& placement,
                            std::vector<Datum> inputs, int64_t most_nodes) {

@@ -15,6 +15,9 @@ namespace addend::onnx {
 // that could end a run that is cancelled.
 inline constexpr int64_t kMostNodesRun = 10000000;
 
+// The values of a plan's constants, by their numbers. `copy`: none shares memory with the file.
+std::vector<Datum> ConstantsOf(const Plan& plan, const Placement& placement, bool copy);
+
 // Returns the outputs for the inputs of the model's graph. `constants`: the plan's, as the model has them. A value is
 // freed behind its last use. Operators count as called at their nodes' places. What LibTorch throws becomes
 // InvalidArgument with the node, or Unimplemented where it has no such kernel; errors of Addend's own pass through.

@@ -286,8 +286,8 @@ TensorData ReadTensorData(const TensorProto& tensor, const ModelProto& model, Ex
 }
 
 TensorData Unpacked(const TensorData& data, weights::MemoryBudget* budget) {
-  const bool is_signed = data.type == DataType::kInt4 || data.type == DataType::kInt2;
-  if (!is_signed && data.type != DataType::kUint4 && data.type != DataType::kUint2) return data;
+  if (!IsPacked(data.type)) return data;
+  const bool is_signed = IsSigned(data.type);
   const int bits = BitsOf(data.type);
   const size_t in_byte = 8 / static_cast<size_t>(bits);
   const auto count = static_cast<size_t>(data.num_elements);
