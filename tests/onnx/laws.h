@@ -16,8 +16,9 @@ namespace addend {
 struct LawOutcome {
   enum class Kind {
     kHeld,
-    kNotAsked,    // no input or no output has floating-point numbers
-    kConditions,  // the reference is another one, and the model has conditions, which stay as on the value
+    kHeldForward,  // forward; backward would take too long
+    kNotAsked,     // no input or no output has floating-point numbers
+    kConditions,   // the reference is another one, and the model has conditions, which stay as on the value
     kRefused,
     kBroken,
   };
@@ -29,7 +30,8 @@ struct LawOutcome {
 };
 
 // Decomposes the model on these inputs under two presets, by forward rows and by rows that are found backward. Every
-// floating-point input is split into at most eight components.
+// floating-point input is split into at most eight components. Each element of the outputs is a target, which goes back
+// by itself: where these are many, or the inputs are large, rows go forward only.
 LawOutcome CheckLaws(const std::shared_ptr<Model>& model, const std::vector<c10::IValue>& inputs);
 
 }  // namespace addend
