@@ -86,7 +86,7 @@ Results Shrink(const Context& context) {
 }  // namespace
 
 void RegisterActivations(OperatorTable& table) {
-  table.Add("Relu", 1, Relu).Attributes({"consumed_inputs"});
+  table.Add("Relu", 1, Relu).Attributes({"consumed_inputs"}).KeepsIntegers();
   table.Add("LeakyRelu", 1, LeakyRelu).Attributes({"alpha", "consumed_inputs"});
   table.Add("PRelu", 1, PRelu).Inputs(2).Attributes({"consumed_inputs"});
   table.Add("Elu", 1, Elu).Attributes({"alpha", "consumed_inputs"});

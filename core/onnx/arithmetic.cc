@@ -166,6 +166,7 @@ void RegisterArithmetic(OperatorTable& table) {
   table.Add("Mean", 1, Mean).InputsFrom(1).Attributes({"consumed_inputs"});
   table.Add("Clip", 1, Clip).Attributes({"min", "max", "consumed_inputs"});
   table.Add("Clip", 11, Clip).Inputs(1, 3);
+  table.KeepIntegers({"Clip", "Max", "Min"});
   AddFunctions(table);
 }
 

@@ -116,7 +116,7 @@ void RegisterComparisons(OperatorTable& table) {
   table.Add("BitShift", 11, BitShift).Inputs(2).Attributes({"direction"});
   table.Add("IsNaN", 9, [](const Context& c) -> Results { return at::isnan(c.Tensor(0)); });
   table.Add("IsInf", 10, IsInf).Attributes({"detect_negative", "detect_positive"});
-  table.Add("Where", 9, Where).Inputs(3);
+  table.Add("Where", 9, Where).Inputs(3).KeepsIntegers();
 }
 
 }  // namespace addend::onnx

@@ -9,6 +9,7 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/integers.h"
 
 namespace addend::onnx {
 namespace {
@@ -37,7 +38,7 @@ Results ConstantOfShape(const Context& context) {
   if (!context.HasAttribute("value")) return at::zeros(sizes, context.Options(context.TypeOf(DataType::kFloat)));
   const Datum& value = context.TensorAttribute("value");
   if (!value.IsKnown() || value.known.numel() != 1) throw context.Invalid("the value is not one number");
-  if (value.packed != DataType::kUndefined) context.TypeOf(value.packed);  // refuses it
+  if (value.HoldsIntegers()) context.TypeOf(value.integers);  // refuses it
   const at::Scalar number = [&] {
     const TracingPause pause;
     return value.known.item();
@@ -86,23 +87,35 @@ void RequireFitting(const Context& context, const Tensor& x, at::ScalarType type
                                      DtypeWord(type), ", which does not hold it"));
 }
 
+// Integers that are not of the tensor's own type.
+Results CastOfIntegers(const Context& context, at::ScalarType type) {
+  const DataType from = IntegersOf(context, 0);
+  if (!c10::isIntegralType(type, /*includeBool=*/false)) return context.Tensor(0).to(type);
+  const DataType to = DataTypeOf(type);
+  if (from == to) return context.Input(0);
+  const bool fits = IsSigned(to) ? BitsOf(from) + (IsSigned(from) ? 0 : 1) <= BitsOf(to)
+                                 : !IsSigned(from) && BitsOf(from) <= BitsOf(to);
+  if (fits) return Integers(context, WholeNumbers(context, 0), to);
+  throw context.Refused(absl::StrCat("it casts integers of type ", NameOf(from), " to ", NameOf(to),
+                                     ", which may not hold them; that is not supported"));
+}
+
 Results CastTo(const Context& context, at::ScalarType type) {
+  if (context.Input(0).HoldsIntegers()) return CastOfIntegers(context, type);
   const Tensor x = context.Tensor(0);
-  if (x.scalar_type() == type) {
-    Datum same = context.Input(0);
-    same.packed = DataType::kUndefined;
-    return same;
-  }
-  if (type == at::kChar || type == at::kByte) context.RefuseQuantizing(0);
+  if (x.scalar_type() == type) return context.Input(0);
   RequireFitting(context, x, type);
+  const bool is_float = c10::isFloatingType(x.scalar_type());
+  if (is_float && type == at::kByte) return Integers(context, at::trunc(x), DataType::kUint8);
+  if (is_float && type == at::kChar) return Integers(context, at::trunc(x), DataType::kInt8);
   return x.to(type);
 }
 
 Results Cast(const Context& context) { return CastTo(context, context.TypeAttribute("to")); }
 
 Results CastLike(const Context& context) {
-  const DataType packed = context.Input(1).packed;
-  return CastTo(context, packed == DataType::kUndefined ? context.Tensor(1).scalar_type() : context.TypeOf(packed));
+  const DataType like = context.Input(1).integers;
+  return CastTo(context, like == DataType::kUndefined ? context.Tensor(1).scalar_type() : context.TypeOf(like));
 }
 
 Results Identity(const Context& context) { return context.Input(0); }
@@ -114,10 +127,10 @@ void RegisterConstants(OperatorTable& table) {
       .Inputs(0)
       .Attributes({"value", "value_float", "value_floats", "value_int", "value_ints"});
   table.Add("ConstantOfShape", 9, ConstantOfShape).Attributes({"value"}).Known(KnownIf::kInputsConstant);
-  table.Add("Shape", 1, Shape).Attributes({"start", "end"});
-  table.Add("Size", 1, Size);
-  table.Add("Cast", 6, Cast).Attributes({"to", "saturate", "round_mode"});
-  table.Add("CastLike", 15, CastLike).Inputs(2).Attributes({"saturate", "round_mode"});
+  table.Add("Shape", 1, Shape).Attributes({"start", "end"}).ReadsIntegers();
+  table.Add("Size", 1, Size).ReadsIntegers();
+  table.Add("Cast", 6, Cast).Attributes({"to", "saturate", "round_mode"}).ReadsIntegers();
+  table.Add("CastLike", 15, CastLike).Inputs(2).Attributes({"saturate", "round_mode"}).ReadsIntegers();
   table.Add("Identity", 1, Identity);
 }
 

@@ -37,8 +37,18 @@ const Datum& Context::Input(size_t k) const {
   return k < inputs_.size() ? inputs_[k] : none;
 }
 
+Descent Context::descent() const {
+  Descent descent = Descent::kConstants;
+  for (const Datum& input : inputs_) descent = std::max(descent, input.descent);
+  return descent;
+}
+
 at::Tensor Context::TensorOf(const Datum& datum) const {
   if (!datum.IsTensor()) throw Invalid(datum.IsNone() ? "an input is missing" : "an input is a sequence, not a tensor");
+  if (datum.HoldsIntegers() && !step_.row->reads_integers()) {
+    throw Refused(absl::StrCat("it computes with integers of type ", NameOf(datum.integers),
+                               ", which a quantized model rounds from its input; that is not supported"));
+  }
   return is_known_ ? datum.known : placement_.TensorOf(datum);
 }
 
@@ -230,15 +240,6 @@ Error Context::Invalid(const std::string& what) const {
 
 Error Context::Refused(const std::string& what) const {
   return Error(absl::StatusCode::kUnimplemented, absl::StrCat(NameOf(node()), ": ", what), PositionOf(node()));
-}
-
-void Context::RefuseQuantizing(size_t k) const {
-  if (Input(k).descent != Descent::kContent) return;
-  const c10::ScalarType type = Tensor(k).scalar_type();
-  if (!c10::isFloatingType(type)) return;
-  throw Refused(
-      "numbers that the model computes from its input are rounded to integers of 8 bits or less, which are conditions: "
-      "components of the input would end there; give the model before it was quantized");
 }
 
 }  // namespace addend::onnx

@@ -57,8 +57,11 @@ class Context {
   bool Has(size_t k) const { return k < inputs_.size() && !inputs_[k].IsNone(); }
   // The value of input k; none where it is not there.
   const Datum& Input(size_t k) const;
-  // Throws InvalidArgument where it is none or a sequence.
+  // Throws InvalidArgument where it is none or a sequence; Unimplemented where it holds integers that the operator
+  // would not read as such.
   at::Tensor Tensor(size_t k) const;
+  // The sources of all inputs.
+  Descent descent() const;
   // Undefined where it is none.
   at::Tensor OptionalTensor(size_t k) const { return Has(k) ? Tensor(k) : at::Tensor(); }
   // Any value as a tensor of this node.
@@ -123,9 +126,6 @@ class Context {
   // "node /Clip (Clip): ...".
   Error Invalid(const std::string& what) const;
   Error Refused(const std::string& what) const;
-  // Throws Unimplemented where input k holds floating-point numbers that descend from what an input of the model holds:
-  // their components would end at the integers.
-  void RefuseQuantizing(size_t k) const;
 
  private:
   const Attribute* Find(absl::string_view name) const;

@@ -31,9 +31,14 @@ std::string NameOf(DataType type) {
   return number == 0 || IsDataType(number) ? kKnown[number].name : absl::StrCat("type ", number);
 }
 
-bool IsSigned(DataType packed) { return packed == DataType::kInt4 || packed == DataType::kInt2; }
+bool IsSigned(DataType type) {
+  return type != DataType::kUint8 && type != DataType::kUint16 && type != DataType::kUint32 &&
+         type != DataType::kUint64 && type != DataType::kUint4 && type != DataType::kUint2;
+}
 
-bool IsPacked(DataType type) { return IsSigned(type) || type == DataType::kUint4 || type == DataType::kUint2; }
+bool IsPacked(DataType type) {
+  return type == DataType::kInt4 || type == DataType::kUint4 || type == DataType::kInt2 || type == DataType::kUint2;
+}
 
 int BitsOf(DataType type) {
   const auto number = static_cast<int32_t>(type);

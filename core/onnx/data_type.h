@@ -43,9 +43,10 @@ enum class DataType : int32_t {
 bool IsDataType(int32_t number);
 // The name of a type as messages have it: "float16", or "type 99" where it is not known.
 std::string NameOf(DataType type);
-// Whether it is a type of integers of 4 or 2 bits, which are unpacked into 8: see Note [Packed integers] in datum.h.
+// Whether it is a type of integers of 4 or 2 bits, which are unpacked into 8 when they are read.
 bool IsPacked(DataType type);
-bool IsSigned(DataType packed);
+// Whether a type of integers has negative ones.
+bool IsSigned(DataType type);
 // The bits of an element in memory and in `raw_data`; 0 for strings.
 int BitsOf(DataType type);
 

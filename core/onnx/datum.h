@@ -11,11 +11,16 @@
 // size says is no known value (a range of positions, a mask of ones): a recording has to make it anew for other sizes.
 // Floating-point constants of more than kMostKnownFloats elements are weights, hence tensors from the start.
 //
-// Note [Packed integers]
-// LibTorch has no integers of 4 and 2 bits. They are constants of the file only, and are unpacked into 8 bits when it
-// is read. What they are quantized to saturates at their own ends though, so that a value keeps their type, also when
-// its elements are moved. Operators that do not move elements do not take such types, but for casts and for those that
-// quantize.
+// Note [Integers as floats]
+// A quantised model rounds what it computes to integers, and goes on with these. Integers have no components, so that
+// parts would end there. Integers that are rounded from an input's content therefore stay in floating-point tensors,
+// whose elements are whole numbers; Datum::integers is the type that the file means. Rounding is aten::round, which
+// shares each step among what crosses it, saturation aten::clamp. float32 holds the integers of 8 and 16 bits, float64
+// those of 32.
+//
+// The table of operators says what reads them: operators that are made for it (ReadsIntegers), and those whose results
+// are elements of their inputs (KeepIntegers), and hence integers of that type. All others refuse them, because they
+// might compute something else than with integers. As outputs of the model they are integers again.
 #ifndef ADDEND_CORE_ONNX_DATUM_H_
 #define ADDEND_CORE_ONNX_DATUM_H_
 
@@ -47,11 +52,10 @@ struct Datum {
   enum class Kind { kNone, kTensor, kSequence };
   Kind kind = Kind::kNone;
   Descent descent = Descent::kConstants;
+  // The type of the integers that the tensor holds, where it is not the tensor's own: see Note [Integers as floats].
+  DataType integers = DataType::kUndefined;
   at::Tensor tensor;  // as the model computes with it; may be undefined where `known` is there
   at::Tensor known;   // on the CPU, in the type of the file: see Note [Known values]
-  // The type of 4 or 2 bits that the file gives the elements; kUndefined: they have the tensor's. See Note [Packed
-  // integers].
-  DataType packed = DataType::kUndefined;
   std::shared_ptr<const std::vector<Datum>> elements;
 
   bool IsNone() const { return kind == Kind::kNone; }
@@ -59,6 +63,8 @@ struct Datum {
   bool IsSequence() const { return kind == Kind::kSequence; }
   // Whether it is a tensor whose numbers are known.
   bool IsKnown() const { return known.defined(); }
+  // Whether it has to be read as integers of a type that is not the tensor's own.
+  bool HoldsIntegers() const { return integers != DataType::kUndefined; }
 
   static Datum Of(at::Tensor tensor, Descent descent) {
     Datum datum;

@@ -17,6 +17,7 @@ void RegisterIndexing(OperatorTable& table);
 void RegisterLosses(OperatorTable& table);
 void RegisterMatrices(OperatorTable& table);
 void RegisterMicrosoft(OperatorTable& table);
+void RegisterMicrosoftQuantized(OperatorTable& table);
 void RegisterNormalizations(OperatorTable& table);
 void RegisterPools(OperatorTable& table);
 void RegisterQuantized(OperatorTable& table);

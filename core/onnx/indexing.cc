@@ -374,6 +374,8 @@ void RegisterIndexing(OperatorTable& table) {
   table.Add("Range", 11, Range).Inputs(3).Attributes({"stash_type"}).Known(KnownIf::kInputsConstant);
   table.Add("Unique", 11, Unique).Attributes({"axis", "sorted"}).Known(KnownIf::kInputsConstant);
   table.Add("ReverseSequence", 10, ReverseSequence).Inputs(2).Attributes({"batch_axis", "time_axis"});
+  table.KeepIntegers(
+      {"ArgMax", "ArgMin", "Compress", "Gather", "GatherElements", "GatherND", "ReverseSequence", "TopK", "Trilu"});
 }
 
 }  // namespace addend::onnx

@@ -1,10 +1,13 @@
 // Operators that ONNX Runtime writes when it saves a model that it has optimised: of com.microsoft, and some that it
 // puts into the default domain.
+#include "core/onnx/microsoft.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/onnx/context.h"
@@ -159,24 +162,8 @@ Results EmbedLayerNormalization(const Context& context) {
   if (context.IntAttribute("mask_index_type", 1) != 1 && context.Wants(1)) {
     throw context.Refused("mask_index_type other than 1 is not supported");
   }
-  const Tensor ids = context.Tensor(0);
-  const Tensor positions = context.Tensor(3);
-  if (ids.dim() != 2) throw context.Invalid("the ids have not the sizes of a batch and a length");
-  Tensor sum = at::embedding(context.Tensor(2), ids);
-  sum = at::add(
-      sum, context.Has(8) ? at::embedding(positions, context.Tensor(8)) : at::narrow(positions, 0, 0, ids.size(1)));
-  if (context.Has(4)) {
-    if (!context.Has(1)) throw context.Invalid("it has a table of segments and no ids of them");
-    sum = at::add(sum, at::embedding(context.Tensor(4), context.Tensor(1)));
-  }
-  const Normalized y = LayerNormalized(context, sum, -1, context.Tensor(5), context.Tensor(6),
-                                       context.FloatAttribute("epsilon", 1e-12), /*wants_moments=*/false);
-  Tensor lengths;
-  if (context.Wants(1)) {
-    lengths = context.Has(7) ? at::sum(context.Tensor(7), {1}).to(at::kInt)
-                             : at::zeros({ids.size(0)}, context.Options(at::kInt));
-  }
-  return {y.result, lengths, sum};
+  return EmbeddingsOf(
+      context, [&](size_t k) { return context.Tensor(k); }, context.OptionalTensor(8));
 }
 
 // -------------------------------------------------------------------------------------------------------------
@@ -185,9 +172,10 @@ Results EmbedLayerNormalization(const Context& context) {
 // Keys by a mask of integers: lengths for each sequence of the batch, or ends and then starts, or one number for each
 // key, or for each query and key. Keys that are masked get a large negative number, so that a row of them is a plain
 // softmax.
-void AddIntegerMask(const Context& context, size_t k, int64_t batch, int64_t keys, AttentionMask* mask) {
+void AddIntegerMask(const Context& context, size_t k, const Tensor& query, int64_t keys, AttentionMask* mask) {
   if (!context.Has(k)) return;
   const Tensor given = context.Tensor(k);
+  const int64_t batch = query.size(0);
   Tensor allowed;
   if (given.dim() == 1 && (given.numel() == batch || given.numel() == 2 * batch)) {
     const Tensor places = at::arange(keys, context.Options(at::kLong));
@@ -201,8 +189,8 @@ void AddIntegerMask(const Context& context, size_t k, int64_t batch, int64_t key
     throw context.Refused("a mask of these sizes is not supported");
   }
   allowed = at::unsqueeze(allowed.dim() == 2 ? at::unsqueeze(allowed, 1) : allowed, 1);
-  const c10::ScalarType type = context.Tensor(0).scalar_type();
-  mask->bias = at::mul(at::logical_not(allowed).to(type), context.FloatAttribute("mask_filter_value", -10000));
+  mask->bias =
+      at::mul(at::logical_not(allowed).to(query.scalar_type()), context.FloatAttribute("mask_filter_value", -10000));
 }
 
 void AddBias(const Context& context, size_t k, AttentionMask* mask) {
@@ -224,31 +212,8 @@ double ScaleOf(const Context& context, const Tensor& query) {
 // Inputs: numbers, weights and biases of query, key and value, mask, past, bias of the scores.
 Results Attention(const Context& context) {
   RefuseInputs(context, {6});
-  if (context.FlagAttribute("do_rotary", false)) throw context.Refused("do_rotary is not supported");
-  const Tensor weight = context.Tensor(1);
-  const int64_t heads = context.IntAttribute("num_heads");
-  if (weight.dim() != 2) throw context.Invalid("the weights have not two dimensions");
-  const int64_t third = weight.size(1) / 3;
-  const std::vector<int64_t> sizes = context.IntsAttribute("qkv_hidden_sizes", {third, third, third});
-  const Tensor all = AddIfThere(context, at::matmul(context.Tensor(0), weight), 2);
-  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != all.size(-1)) {
-    throw context.Invalid("the weights do not divide into query, key and value");
-  }
-  const std::vector<Tensor> parts = at::split_with_sizes(all, sizes, -1);
-  const Tensor query = SplitHeads(context, parts[0], heads);
-  Tensor key = SplitHeads(context, parts[1], heads), value = SplitHeads(context, parts[2], heads);
-  int64_t past = 0;
-  if (context.Has(4)) {
-    past = context.Tensor(4).size(3);
-    key = at::cat({at::select(context.Tensor(4), 0, 0), key}, 2);
-    value = at::cat({at::select(context.Tensor(4), 0, 1), value}, 2);
-  }
-  AttentionMask mask;
-  AddIntegerMask(context, 3, query.size(0), key.size(2), &mask);
-  AddBias(context, 5, &mask);
-  if (context.FlagAttribute("unidirectional", false)) mask.Allow(UpTo(context, query.size(2), key.size(2), past));
-  const AttentionScores scores = Attend(query, key, value, ScaleOf(context, query), /*softcap=*/0, mask);
-  return {JoinHeads(scores.result), context.Wants(1) ? at::stack({key, value}, 0) : Tensor()};
+  const Tensor all = AddIfThere(context, at::matmul(context.Tensor(0), context.Tensor(1)), 2);
+  return AttentionOf(context, all, 3, 4, 5);
 }
 
 // Query, key and value as batch x heads x length x size, before a past.
@@ -281,7 +246,7 @@ Results MultiHeadAttention(const Context& context) {
   const Tensor key = context.Has(6) ? at::cat({context.Tensor(6), parts[1]}, 2) : parts[1];
   const Tensor value = context.Has(7) ? at::cat({context.Tensor(7), parts[2]}, 2) : parts[2];
   AttentionMask mask;
-  AddIntegerMask(context, 4, query.size(0), key.size(2), &mask);
+  AddIntegerMask(context, 4, query, key.size(2), &mask);
   AddBias(context, 5, &mask);
   if (context.FlagAttribute("unidirectional", false)) mask.Allow(UpTo(context, query.size(2), key.size(2), past));
   const AttentionScores scores = Attend(query, key, value, ScaleOf(context, query), /*softcap=*/0, mask);
@@ -360,6 +325,51 @@ Results RotaryEmbedding(const Context& context) {
 }
 
 }  // namespace
+
+Results EmbeddingsOf(const Context& context, const std::function<Tensor(size_t)>& table, const Tensor& places) {
+  const Tensor ids = context.Tensor(0);
+  if (ids.dim() != 2) throw context.Invalid("the ids have not the sizes of a batch and a length");
+  const Tensor positions = table(3);
+  Tensor sum = at::embedding(table(2), ids);
+  sum = at::add(sum, places.defined() ? at::embedding(positions, places) : at::narrow(positions, 0, 0, ids.size(1)));
+  if (context.Has(4)) {
+    if (!context.Has(1)) throw context.Invalid("it has a table of segments and no ids of them");
+    sum = at::add(sum, at::embedding(table(4), context.Tensor(1)));
+  }
+  const Normalized y = LayerNormalized(context, sum, -1, table(5), table(6), context.FloatAttribute("epsilon", 1e-12),
+                                       /*wants_moments=*/false);
+  Tensor lengths;
+  if (context.Wants(1)) {
+    lengths = context.Has(7) ? at::sum(context.Tensor(7), {1}).to(at::kInt)
+                             : at::zeros({ids.size(0)}, context.Options(at::kInt));
+  }
+  return {y.result, lengths, sum};
+}
+
+Results AttentionOf(const Context& context, const Tensor& all, size_t mask, size_t past, std::optional<size_t> bias) {
+  if (context.FlagAttribute("do_rotary", false)) throw context.Refused("do_rotary is not supported");
+  const int64_t heads = context.IntAttribute("num_heads");
+  const int64_t third = all.size(-1) / 3;
+  const std::vector<int64_t> sizes = context.IntsAttribute("qkv_hidden_sizes", {third, third, third});
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != all.size(-1)) {
+    throw context.Invalid("the weights do not divide into query, key and value");
+  }
+  const std::vector<Tensor> parts = at::split_with_sizes(all, sizes, -1);
+  const Tensor query = SplitHeads(context, parts[0], heads);
+  Tensor key = SplitHeads(context, parts[1], heads), value = SplitHeads(context, parts[2], heads);
+  int64_t before = 0;
+  if (context.Has(past)) {
+    before = context.Tensor(past).size(3);
+    key = at::cat({at::select(context.Tensor(past), 0, 0), key}, 2);
+    value = at::cat({at::select(context.Tensor(past), 0, 1), value}, 2);
+  }
+  AttentionMask shown;
+  AddIntegerMask(context, mask, query, key.size(2), &shown);
+  if (bias) AddBias(context, *bias, &shown);
+  if (context.FlagAttribute("unidirectional", false)) shown.Allow(UpTo(context, query.size(2), key.size(2), before));
+  const AttentionScores scores = Attend(query, key, value, ScaleOf(context, query), /*softcap=*/0, shown);
+  return {JoinHeads(scores.result), context.Wants(1) ? at::stack({key, value}, 0) : Tensor()};
+}
 
 void RegisterMicrosoft(OperatorTable& table) {
   const auto add = [&](const char* name, OperatorFunction function) -> OperatorRow& {

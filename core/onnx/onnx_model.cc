@@ -16,6 +16,7 @@
 #include "core/base/text.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/onnx/input_checks.h"
+#include "core/onnx/integers.h"
 #include "core/onnx/model_proto.h"
 #include "core/onnx/node_place.h"
 #include "core/onnx/plan.h"
@@ -53,7 +54,11 @@ Datum DatumOf(const IValue& input) {
 
 IValue ValueOf(const Datum& datum, const Placement& placement) {
   if (datum.IsNone()) return IValue();
-  if (datum.IsTensor()) return placement.TensorOf(datum);
+  if (datum.IsTensor()) {
+    const at::Tensor tensor = placement.TensorOf(datum);
+    return c10::isFloatingType(tensor.scalar_type()) && datum.HoldsIntegers() ? AsIntegers(tensor, datum.integers)
+                                                                              : tensor;
+  }
   c10::impl::GenericList list(c10::AnyType::get());
   for (const Datum& element : *datum.elements) list.push_back(ValueOf(element, placement));
   return list;

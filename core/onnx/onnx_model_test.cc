@@ -182,15 +182,6 @@ TEST(OnnxModel, RefusesNoOperatorThatItRuns) {
   for (const auto& [name, why] : Operators().refused()) EXPECT_EQ(Operators().rows().count(name), 0) << name.second;
 }
 
-// Their components would end at the integers, and nothing would tell.
-TEST(OnnxModel, RefusesToRoundWhatIsDecomposed) {
-  const auto model = Load(Parts({With(NodeMessage("Cast", {"x"}, {"q"}), {IntAttribute("to", 3)}),
-                                 With(NodeMessage("Cast", {"q"}, {"y"}), {IntAttribute("to", 1)})}));
-  ExpectError(absl::StatusCode::kUnimplemented, {"q (Cast)", "conditions"}, [&] {
-    RunOne(*model, {at::ones({1, 3})});
-  });
-}
-
 TEST(OnnxModel, RefusesCastsThatDoNotFit) {
   const auto model = Load(Parts({With(NodeMessage("Cast", {"x"}, {"y"}), {IntAttribute("to", 6)})}));
   EXPECT_EQ(RunOne(*model, {at::full({1, 3}, -1.5)})[0][0].item<int>(), -1);

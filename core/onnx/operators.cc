@@ -48,6 +48,12 @@ OperatorRow& OperatorTable::AddTo(const char* domain, const char* name, int64_t 
       OperatorRow(since, function));
 }
 
+void OperatorTable::KeepIntegers(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    for (OperatorRow& row : rows_.at({"", name})) row.KeepsIntegers();
+  }
+}
+
 const OperatorRow& OperatorTable::Find(const Operator& op) const {
   const std::string domain(op.domain);
   const std::optional<int64_t> newest = NewestOf(op.domain);
@@ -99,6 +105,7 @@ const OperatorTable& Operators() {
     RegisterLosses(*table);
     RegisterMatrices(*table);
     RegisterMicrosoft(*table);
+    RegisterMicrosoftQuantized(*table);
     RegisterNormalizations(*table);
     RegisterPools(*table);
     RegisterQuantized(*table);

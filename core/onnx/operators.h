@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <string>
@@ -69,6 +70,16 @@ class OperatorRow {
     until_ = version;
     return *this;
   }
+  // The function reads integers that a floating-point tensor holds; see Note [Integers as floats].
+  OperatorRow& ReadsIntegers() {
+    reads_integers_ = true;
+    return *this;
+  }
+  // Results of a floating-point type hold them too, as the inputs do.
+  OperatorRow& KeepsIntegers() {
+    keeps_integers_ = true;
+    return ReadsIntegers();
+  }
   // A note on every model that has the operator; the names of its nodes are added: "numbers are drawn".
   OperatorRow& Note(std::string note) {
     note_ = std::move(note);
@@ -79,6 +90,8 @@ class OperatorRow {
   int64_t until() const { return until_; }
   OperatorFunction function() const { return function_; }
   KnownIf known() const { return known_; }
+  bool reads_integers() const { return reads_integers_; }
+  bool keeps_integers() const { return keeps_integers_; }
   const std::string& note() const { return note_; }
   const std::vector<std::string>& attributes() const { return attributes_; }
   // "2", "1 to 3", "1 or more".
@@ -96,6 +109,8 @@ class OperatorRow {
   size_t most_inputs_ = 1;
   std::vector<std::string> attributes_;
   KnownIf known_ = KnownIf::kInputs;
+  bool reads_integers_ = false;
+  bool keeps_integers_ = false;
   std::string note_;
 };
 
@@ -110,6 +125,9 @@ class OperatorTable {
   OperatorRow& AddTo(const char* domain, const char* name, int64_t since, OperatorFunction function);
   // Adds an operator of ONNX that has no line, and why: for whoever has a model with it.
   void Refuse(const char* domain, const char* name, const char* why) { refused_[{domain, name}] = why; }
+
+  // Says of operators of the default domain, in all versions, that their results are elements of their inputs.
+  void KeepIntegers(std::initializer_list<const char*> names);
 
   // Finds the line of a node's operator. Throws Unimplemented, with the node, where there is none.
   const OperatorRow& Find(const Operator& op) const;

@@ -72,7 +72,8 @@ class Planner {
   size_t AddConstant(const TensorProto& proto, absl::string_view name) {
     const TensorData data = ReadTensorData(proto, *plan_.model.proto, &plan_.files);
     budget_.TakeElement(plan_.constants);
-    plan_.constants.push_back({ToTensor(data, PlaceText(proto, *plan_.model.proto), &budget_), data.type, name});
+    at::Tensor tensor = ToTensor(Widened(data, &budget_), PlaceText(proto, *plan_.model.proto), &budget_);
+    plan_.constants.push_back({std::move(tensor), name, ScalarTypeOf(data.type) ? DataType::kUndefined : data.type});
     return plan_.constants.size() - 1;
   }
 

@@ -200,6 +200,7 @@ void RegisterReductions(OperatorTable& table) {
   AddReduction(table, "ReduceLogSumExp", ReduceLogSumExp);
   table.Add("CumSum", 11, CumSum).Inputs(2).Attributes({"exclusive", "reverse"});
   table.Add("CumProd", 26, CumProd).Inputs(2).Attributes({"exclusive", "reverse"});
+  table.KeepIntegers({"ReduceMax", "ReduceMin"});
 }
 
 }  // namespace addend::onnx

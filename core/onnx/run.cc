@@ -42,27 +42,14 @@ bool IsKnown(const OperatorRow& row, const std::vector<Datum>& inputs) {
   return true;
 }
 
-// The type of packed integers that a node reads; kUndefined where it reads none. See Note [Packed integers].
-DataType PackedTypeOf(const Step& step, const std::vector<Datum>& inputs) {
-  DataType packed = DataType::kUndefined;
-  for (const Datum& input : inputs) {
-    if (input.packed == DataType::kUndefined) continue;
-    if (packed != DataType::kUndefined && packed != input.packed) {
-      throw Unimplemented(absl::StrCat(NameOf(*step.op->node), ": it reads both ", NameOf(packed), " and ",
-                                       NameOf(input.packed), ", which is not supported"));
-    }
-    packed = input.packed;
-  }
-  return packed;
-}
-
-// Gives new integers of 8 bits the type of those that the node reads.
-void KeepPackedType(DataType packed, std::vector<Datum>& results) {
-  if (packed == DataType::kUndefined) return;
-  for (Datum& result : results) {
-    if (!result.IsTensor()) continue;
-    const at::ScalarType type = (result.IsKnown() ? result.known : result.tensor).scalar_type();
-    if (type == at::kChar || type == at::kByte) result.packed = packed;
+// Results of an operator that chooses elements hold integers as the inputs do. Places of elements are of another type.
+void HandOnIntegers(const std::vector<Datum>& inputs, std::vector<Datum>* results) {
+  const auto holds =
+      std::find_if(inputs.begin(), inputs.end(), [](const Datum& input) { return input.HoldsIntegers(); });
+  if (holds == inputs.end()) return;
+  for (Datum& result : *results) {
+    const at::Tensor& tensor = result.IsKnown() ? result.known : result.tensor;
+    if (tensor.defined() && tensor.scalar_type() != at::kLong) result.integers = holds->integers;
   }
 }
 
@@ -152,14 +139,10 @@ class BodyRun : public Surroundings {
     std::optional<TracingPause> pause;
     if (is_known) pause.emplace();
     try {
-      Descent descent = Descent::kConstants;
-      for (const Datum& input : inputs) descent = std::max(descent, input.descent);
       const Context context(step, inputs, is_known, shared_.placement, *this);
-      Results results = step.row->function()(context);
-      const bool are_new = !results.are_handed_on();
-      std::vector<Datum> values = results.Take(is_known, descent);
-      if (are_new) KeepPackedType(PackedTypeOf(step, inputs), values);
-      return values;
+      std::vector<Datum> results = step.row->function()(context).Take(is_known, context.descent());
+      if (step.row->keeps_integers()) HandOnIntegers(inputs, &results);
+      return results;
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
@@ -193,7 +176,7 @@ std::vector<Datum> ConstantsOf(const Plan& plan, const Placement& placement, boo
   constants.reserve(plan.constants.size());
   for (const ConstantTensor& constant : plan.constants) {
     constants.push_back(placement.ConstantOf(constant.tensor, copy));
-    if (IsPacked(constant.type)) constants.back().packed = constant.type;
+    constants.back().integers = constant.integers;
   }
   return constants;
 }

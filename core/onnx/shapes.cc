@@ -354,6 +354,8 @@ void RegisterShapes(OperatorTable& table) {
   table.Add("DepthToSpace", 1, DepthToSpace).Attributes({"blocksize", "mode"});
   table.Add("SpaceToDepth", 1, SpaceToDepth).Attributes({"blocksize", "mode"});
   table.Add("BitCast", 26, BitCast).Attributes({"to"});
+  table.KeepIntegers({"Concat", "DepthToSpace", "Expand", "Flatten", "Pad", "Reshape", "Slice", "SpaceToDepth", "Split",
+                      "Squeeze", "Tile", "Transpose", "Unsqueeze"});
 }
 
 }  // namespace addend::onnx

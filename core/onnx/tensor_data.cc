@@ -1,6 +1,7 @@
 #include "core/onnx/tensor_data.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -274,6 +275,18 @@ int SignExtended(int number, int bits) {
   return (number ^ sign) - sign;
 }
 
+// A tensor like another one, with elements of its own.
+TensorData Like(const TensorData& data, DataType type, std::shared_ptr<std::vector<char>> memory) {
+  TensorData copy;
+  copy.type = type;
+  copy.dims = data.dims;
+  copy.num_elements = data.num_elements;
+  copy.bytes.data = memory->data();
+  copy.bytes.size = memory->size();
+  copy.bytes.owner = std::move(memory);
+  return copy;
+}
+
 }  // namespace
 
 std::string PlaceText(const TensorProto& tensor, const ModelProto& model) {
@@ -298,14 +311,21 @@ TensorData Unpacked(const TensorData& data, weights::MemoryBudget* budget) {
     const int number = byte >> (static_cast<int>(k % in_byte) * bits) & ((1 << bits) - 1);
     (*memory)[k] = static_cast<char>(is_signed ? SignExtended(number, bits) : number);
   }
-  TensorData unpacked;
-  unpacked.type = is_signed ? DataType::kInt8 : DataType::kUint8;
-  unpacked.dims = data.dims;
-  unpacked.num_elements = data.num_elements;
-  unpacked.bytes.data = memory->data();
-  unpacked.bytes.size = memory->size();
-  unpacked.bytes.owner = memory;
-  return unpacked;
+  return Like(data, is_signed ? DataType::kInt8 : DataType::kUint8, memory);
+}
+
+TensorData Widened(const TensorData& data, weights::MemoryBudget* budget) {
+  if (data.type != DataType::kUint16) return data;
+  const auto count = static_cast<size_t>(data.num_elements);
+  budget->Take(count * sizeof(int32_t));
+  const auto memory = std::make_shared<std::vector<char>>(count * sizeof(int32_t));
+  for (size_t k = 0; k < count; ++k) {
+    uint16_t narrow = 0;
+    std::memcpy(&narrow, data.bytes.data + k * sizeof(narrow), sizeof(narrow));
+    const int32_t number = narrow;
+    std::memcpy(memory->data() + k * sizeof(number), &number, sizeof(number));
+  }
+  return Like(data, DataType::kInt32, memory);
 }
 
 }  // namespace addend::onnx

@@ -225,6 +225,16 @@ TEST(Unpacked, GivesAByteToEachElement) {
   EXPECT_EQ(Unpacked(plain.data, &plain.model.file->budget).bytes.data, plain.data.bytes.data);
 }
 
+TEST(Widened, NumbersWithoutSignFitIntoMoreBits) {
+  const Loaded loaded(Tensor(DataType::kUint16, {2}).Bytes(kRawData, std::string("\1\0\xff\xff", 4)));
+  const TensorData data = Widened(loaded.data, &loaded.model.file->budget);
+  EXPECT_EQ(data.type, DataType::kInt32);
+  EXPECT_EQ(data.dims, loaded.data.dims);
+  EXPECT_EQ(std::string(data.bytes.data, data.bytes.size), std::string("\1\0\0\0\xff\xff\0\0", 8));
+  const Loaded plain(FloatTensor("w", {1}, {1}));
+  EXPECT_EQ(Widened(plain.data, &plain.model.file->budget).bytes.data, plain.data.bytes.data);
+}
+
 TEST(DataType, HasNamesAndSizes) {
   for (int32_t number = 1; number <= kAllTypes; ++number) {
     const auto type = static_cast<DataType>(number);
