@@ -29,16 +29,10 @@ inline testing::AssertionResult Same(const at::Tensor& a, const at::Tensor& b) {
   return testing::AssertionFailure() << "elements differ";
 }
 
-inline std::vector<at::Tensor> TensorsOf(const c10::IValue& value) {
-  std::vector<at::Tensor> tensors;
-  ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-  return tensors;
-}
-
 // Tensors, of which there have to be some, bit for bit.
 inline void ExpectSame(const c10::IValue& a, const c10::IValue& b) {
-  const std::vector<at::Tensor> x = TensorsOf(a);
-  const std::vector<at::Tensor> y = TensorsOf(b);
+  const std::vector<at::Tensor> x = TensorsIn({a});
+  const std::vector<at::Tensor> y = TensorsIn({b});
   ASSERT_EQ(x.size(), y.size());
   ASSERT_FALSE(x.empty());
   for (size_t k = 0; k < x.size(); ++k) EXPECT_TRUE(Same(x[k], y[k])) << "tensor " << k;

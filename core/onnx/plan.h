@@ -20,7 +20,7 @@ namespace addend::onnx {
 
 // A tensor of the file.
 struct ConstantTensor {
-  at::Tensor tensor;  // on the CPU, in the file's type
+  at::Tensor tensor;       // on the CPU, in the file's type
   absl::string_view name;  // of an initializer of the model's graph; else empty
   // Its type in the file, where that is one of integers which LibTorch lacks; see Datum::integers.
   DataType integers = DataType::kUndefined;
