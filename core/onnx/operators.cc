@@ -12,7 +12,6 @@
 
 namespace addend::onnx {
 
-// The newest version of a domain's operator set that the table knows; nothing for a domain that it does not know.
 std::optional<int64_t> NewestOf(absl::string_view domain) {
   if (domain.empty()) return kNewestOpset;
   if (domain == kMachineLearningDomain) return kNewestMachineLearningOpset;

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,8 +33,8 @@ inline constexpr int64_t kNewestMicrosoftOpset = 1;
 inline constexpr char kMachineLearningDomain[] = "ai.onnx.ml";
 inline constexpr char kMicrosoftDomain[] = "com.microsoft";
 
-// The newest version of a domain's operator set that the table knows.
-int64_t NewestOf(absl::string_view domain);
+// The newest version of a domain's operator set that the table knows; nothing for a domain that it does not know.
+std::optional<int64_t> NewestOf(absl::string_view domain);
 
 // Condition under which results are known where all inputs are; see Note [Known values].
 enum class KnownIf {
