@@ -12,8 +12,8 @@ import numpy as np
 
 import addend
 
-PROGRAM = "docs/examples/onnx/score_and_explain_" + os.environ["PROGRAM"]
-FOLDER = "docs/examples/models/breast_cancer/"
+PROGRAM = os.path.abspath("docs/examples/onnx/score_and_explain_%s.sh" % os.environ["PROGRAM"])
+FOLDER = os.path.abspath("docs/examples/models/breast_cancer") + "/"
 
 
 class OnnxExamplesTest(unittest.TestCase):
