@@ -16,6 +16,7 @@
 #include <string>
 
 #include "core/intercept/tracing_scope.h"
+#include "core/intercept/tree_ensemble.h"
 
 namespace addend {
 namespace {
@@ -59,26 +60,40 @@ at::Tensor Attend(const at::Tensor& query, const at::Tensor& key, const at::Tens
 // "addend::attention" -> "attention".
 std::string OwnName(const std::string& name) { return name.substr(name.rfind(':') + 1); }
 
+// Whether no other copy of this library in the process, which may be an older one, has registered the operator.
+bool IsMissing(const char* name) { return !c10::Dispatcher::singleton().findSchema({name, ""}); }
+
 }  // namespace
+
+bool IsOwnOperator(const std::string& name) { return name.rfind("addend::", 0) == 0; }
 
 void RegisterOwnOperators() {
   // Never taken back: programs that name them may be run until the process ends. The library lies in static memory,
   // since a compiler drops a pointer that nothing reads, and leak checkers then report what it led to.
   alignas(torch::Library) static char memory[sizeof(torch::Library)];
   static const bool registered = [] {
-    // Another copy of this library may have done so.
-    if (c10::Dispatcher::singleton().findSchema({kElementsReadOutside, ""})) return false;
-    const std::string read = OwnName(kElementsReadOutside);
-    const std::string attention = OwnName(kAttention);
     auto* library = new (memory) torch::Library(torch::Library::FRAGMENT, "addend", {}, __FILE__, __LINE__);
-    // Conservative: TorchScript keeps calls whose result nobody uses.
-    library->def(torch::schema((read + "(Tensor self) -> int").c_str(), c10::AliasAnalysisKind::CONSERVATIVE));
-    library->impl(read.c_str(),
-                  torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(NumberOfElements)));
-    library->def((attention + "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? shown, "
-                              "Tensor? hidden, float scale) -> Tensor")
-                     .c_str(),
-                 TORCH_FN(Attend));
+    if (IsMissing(kElementsReadOutside)) {
+      const std::string read = OwnName(kElementsReadOutside);
+      // Conservative: TorchScript keeps calls whose result nobody uses.
+      library->def(torch::schema((read + "(Tensor self) -> int").c_str(), c10::AliasAnalysisKind::CONSERVATIVE));
+      library->impl(read.c_str(),
+                    torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(NumberOfElements)));
+    }
+    if (IsMissing(kAttention)) {
+      library->def((OwnName(kAttention) + "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? shown, "
+                                          "Tensor? hidden, float scale) -> Tensor")
+                       .c_str(),
+                   TORCH_FN(Attend));
+    }
+    if (IsMissing(kTreeEnsemble)) {
+      const std::string trees = OwnName(kTreeEnsemble);
+      library->def((trees + "(Tensor input, Tensor roots, Tensor features, Tensor modes, Tensor thresholds, "
+                            "Tensor children, Tensor missing_true, Tensor leaf_starts, Tensor targets, "
+                            "Tensor weights, int num_targets) -> Tensor")
+                       .c_str());
+      library->impl(trees.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(SumOfTrees)));
+    }
     return true;
   }();
   static_cast<void>(registered);

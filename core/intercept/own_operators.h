@@ -12,6 +12,8 @@
 #ifndef ADDEND_CORE_INTERCEPT_OWN_OPERATORS_H_
 #define ADDEND_CORE_INTERCEPT_OWN_OPERATORS_H_
 
+#include <string>
+
 namespace addend {
 
 // "addend::elements_read_outside(Tensor self) -> int".
@@ -21,6 +23,14 @@ inline constexpr char kElementsReadOutside[] = "addend::elements_read_outside";
 // float scale) -> Tensor": softmax(scale query key^T + attn_mask) value over the last two dimensions. What `hidden`
 // says, and what `shown` does not say, has no weight.
 inline constexpr char kAttention[] = "addend::attention";
+
+// "addend::tree_ensemble(Tensor input, Tensor roots, Tensor features, Tensor modes, Tensor thresholds, Tensor children,
+// Tensor missing_true, Tensor leaf_starts, Tensor targets, Tensor weights, int num_targets) -> Tensor": what an
+// ensemble of decision trees gives for each row; see Note [Tree ensembles] in tree_ensemble.h.
+inline constexpr char kTreeEnsemble[] = "addend::tree_ensemble";
+
+// Whether an operator of this name would be Addend's.
+bool IsOwnOperator(const std::string& name);
 
 // Registers Addend's operators with LibTorch, once in a process; Operator::Find() does so too.
 void RegisterOwnOperators();

@@ -92,7 +92,7 @@ void TellModuleOutput(const std::string& module_path, int64_t index, const at::T
 }
 
 std::optional<Operator> Operator::Find(const std::string& name, const std::string& overload) {
-  if (name == kElementsReadOutside || name == kAttention) RegisterOwnOperators();
+  if (IsOwnOperator(name)) RegisterOwnOperators();
   const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(name, overload));
   if (!handle) return std::nullopt;
   return Operator(*handle);
@@ -131,6 +131,7 @@ std::optional<Operator> Operator::WithoutOut() const {
 std::vector<Operator> Operator::Overloads(const std::string& name) {
   std::vector<Operator> overloads;
   if (name.find("::") == std::string::npos) return overloads;
+  if (IsOwnOperator(name)) RegisterOwnOperators();
   // The interpreter's table is by name, the dispatcher's is not. It holds a few of the interpreter's own besides.
   for (const auto& op : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(name))) {
     const auto found = Find(name, op->schema().overload_name());

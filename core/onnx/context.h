@@ -102,6 +102,9 @@ class Context {
   // A type of elements that a number stands for, as LibTorch computes with it here.
   c10::ScalarType TypeAttribute(absl::string_view name, std::optional<DataType> otherwise = {}) const;
 
+  // A tensor that the operator has prepared; see OperatorRow::PreparedBy().
+  const at::Tensor& Prepared(size_t k) const { return surroundings_.ConstantAt(step_.prepared.at(k)).tensor; }
+
   // ---------------------------------------------------------------------------------------------- results, graphs
 
   size_t num_outputs() const { return step_.op->outputs.size(); }

@@ -13,7 +13,9 @@ void RegisterComparisons(OperatorTable& table);
 void RegisterConstants(OperatorTable& table);
 void RegisterControlFlow(OperatorTable& table);
 void RegisterConvolutions(OperatorTable& table);
+void RegisterFeatures(OperatorTable& table);
 void RegisterIndexing(OperatorTable& table);
+void RegisterLinearModels(OperatorTable& table);
 void RegisterLosses(OperatorTable& table);
 void RegisterMatrices(OperatorTable& table);
 void RegisterMicrosoft(OperatorTable& table);
@@ -29,6 +31,7 @@ void RegisterResampling(OperatorTable& table);
 void RegisterSequences(OperatorTable& table);
 void RegisterShapes(OperatorTable& table);
 void RegisterSignal(OperatorTable& table);
+void RegisterTrees(OperatorTable& table);
 void RegisterVision(OperatorTable& table);
 
 }  // namespace addend::onnx

@@ -25,6 +25,8 @@ int32_t NumberOf(c10::ScalarType type) {
       return 7;
     case c10::ScalarType::Bool:
       return 9;
+    case c10::ScalarType::Double:
+      return 11;
     default:
       return 1;
   }
@@ -35,6 +37,12 @@ MessageWriter ValueOf(const std::string& name, const at::Tensor& value) {
   for (const int64_t size : value.sizes()) shape.Message(1, MessageWriter().Integer(1, size));
   const MessageWriter tensor = MessageWriter().Integer(1, NumberOf(value.scalar_type())).Message(2, shape);
   return MessageWriter().Bytes(1, name).Message(2, MessageWriter().Message(1, tensor));
+}
+
+MessageWriter TensorOf(const std::string& name, const at::Tensor& value) {
+  const at::Tensor packed = value.contiguous();
+  const std::string bytes(static_cast<const char*>(packed.data_ptr()), packed.nbytes());
+  return TensorMessage(name, NumberOf(value.scalar_type()), value.sizes().vec()).Bytes(9, bytes);
 }
 
 class Names : public CallHandler {
@@ -70,6 +78,10 @@ MessageWriter FloatsAttribute(const std::string& name, const std::vector<float>&
 
 MessageWriter IntsAttribute(const std::string& name, const std::vector<int64_t>& values) {
   return MessageWriter().Bytes(1, name).PackedIntegers(8, values).Integer(20, 7);
+}
+
+MessageWriter TensorAttribute(const std::string& name, const at::Tensor& value) {
+  return MessageWriter().Bytes(1, name).Message(5, TensorOf("", value)).Integer(20, 4);
 }
 
 MessageWriter With(MessageWriter node, const std::vector<MessageWriter>& attributes) {
@@ -116,10 +128,7 @@ NodeModel& NodeModel::Input(const at::Tensor& value) {
 
 NodeModel& NodeModel::Constant(const at::Tensor& value) {
   names_.push_back(absl::StrCat("x", names_.size()));
-  const at::Tensor packed = value.contiguous();
-  const std::string bytes(static_cast<const char*>(packed.data_ptr()), packed.nbytes());
-  parts_.initializers.push_back(
-      TensorMessage(names_.back(), NumberOf(value.scalar_type()), value.sizes().vec()).Bytes(9, bytes));
+  parts_.initializers.push_back(TensorOf(names_.back(), value));
   return *this;
 }
 
@@ -145,7 +154,7 @@ std::vector<at::Tensor> NodeModel::Run(size_t outputs) const {
   parts.nodes = {node};
   MessageWriter model;
   model.Integer(1, 8).Bytes(2, "test").Message(7, GraphMessage(parts)).Message(8, OperatorSet("", version_));
-  if (!domain_.empty()) model.Message(8, OperatorSet(domain_, 1));
+  if (!domain_.empty()) model.Message(8, OperatorSet(domain_, domain_version_));
   const auto loaded = LoadOnnxBytes(model.bytes().data(), model.bytes().size(), "model.onnx");
   const c10::IValue result = RunModel(*loaded, inputs_, "x");
   if (outputs == 1) return {result.toTensor()};

@@ -20,6 +20,7 @@ MessageWriter TextAttribute(const std::string& name, const std::string& text);
 MessageWriter TextsAttribute(const std::string& name, const std::vector<std::string>& texts);
 MessageWriter FloatsAttribute(const std::string& name, const std::vector<float>& values);
 MessageWriter IntsAttribute(const std::string& name, const std::vector<int64_t>& values);
+MessageWriter TensorAttribute(const std::string& name, const at::Tensor& value);
 
 MessageWriter With(MessageWriter node, const std::vector<MessageWriter>& attributes);
 // int64.
@@ -36,9 +37,9 @@ std::vector<std::string> OperatorsOf(Model& model, const std::vector<at::Tensor>
 
 class NodeModel {
  public:
-  // `version`: of the default domain's operator set.
-  explicit NodeModel(std::string op_type, std::string domain = "", int64_t version = 17)
-      : op_type_(std::move(op_type)), domain_(std::move(domain)), version_(version) {}
+  // `version`: of the default domain's operator set; `domain_version`: of that of another domain.
+  explicit NodeModel(std::string op_type, std::string domain = "", int64_t version = 17, int64_t domain_version = 1)
+      : op_type_(std::move(op_type)), domain_(std::move(domain)), version_(version), domain_version_(domain_version) {}
 
   NodeModel& Input(const at::Tensor& value);     // of the model
   NodeModel& Constant(const at::Tensor& value);  // in the file
@@ -52,6 +53,7 @@ class NodeModel {
   std::string op_type_;
   std::string domain_;
   int64_t version_;
+  int64_t domain_version_;
   std::vector<std::string> names_;
   std::vector<MessageWriter> attributes_;
   GraphParts parts_;

@@ -100,7 +100,9 @@ const OperatorTable& Operators() {
     RegisterConstants(*table);
     RegisterControlFlow(*table);
     RegisterConvolutions(*table);
+    RegisterFeatures(*table);
     RegisterIndexing(*table);
+    RegisterLinearModels(*table);
     RegisterLosses(*table);
     RegisterMatrices(*table);
     RegisterMicrosoft(*table);
@@ -116,6 +118,7 @@ const OperatorTable& Operators() {
     RegisterSequences(*table);
     RegisterShapes(*table);
     RegisterSignal(*table);
+    RegisterTrees(*table);
     RegisterVision(*table);
     return table;
   }();

@@ -5,6 +5,8 @@
 #ifndef ADDEND_CORE_ONNX_OPERATORS_H_
 #define ADDEND_CORE_ONNX_OPERATORS_H_
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -24,6 +26,8 @@ namespace addend::onnx {
 class Context;
 
 using OperatorFunction = Results (*)(const Context& context);
+// Makes tensors of a node's attributes; see OperatorRow::PreparedBy(). The node's inputs are not there yet.
+using PrepareFunction = std::vector<at::Tensor> (*)(const Context& context);
 
 // Newest versions of the operator sets that the table knows.
 inline constexpr int64_t kNewestOpset = 28;
@@ -81,6 +85,14 @@ class OperatorRow {
     keeps_integers_ = true;
     return ReadsIntegers();
   }
+  // Tensors that a node makes of its attributes once, when the model is loaded: Context::Prepared(). Refusals belong
+  // there too. Attributes that only the preparation reads, `read_once`, are released. Implies KnownIf::kNever.
+  OperatorRow& PreparedBy(PrepareFunction function, std::vector<std::string> read_once = {}) {
+    prepare_ = function;
+    read_once_ = std::move(read_once);
+    known_ = KnownIf::kNever;
+    return *this;
+  }
   // A note on every model that has the operator; the names of its nodes are added: "numbers are drawn".
   OperatorRow& Note(std::string note) {
     note_ = std::move(note);
@@ -90,6 +102,8 @@ class OperatorRow {
   int64_t since() const { return since_; }
   int64_t until() const { return until_; }
   OperatorFunction function() const { return function_; }
+  PrepareFunction prepare() const { return prepare_; }
+  const std::vector<std::string>& read_once() const { return read_once_; }
   KnownIf known() const { return known_; }
   bool reads_integers() const { return reads_integers_; }
   bool keeps_integers() const { return keeps_integers_; }
@@ -112,6 +126,8 @@ class OperatorRow {
   KnownIf known_ = KnownIf::kInputs;
   bool reads_integers_ = false;
   bool keeps_integers_ = false;
+  PrepareFunction prepare_ = nullptr;
+  std::vector<std::string> read_once_;
   std::string note_;
 };
 

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/onnx/computed_part.h"
+#include "core/onnx/context.h"
 #include "core/onnx/node_name.h"
 #include "core/onnx/node_place.h"
 #include "core/onnx/tensor_data.h"
@@ -16,6 +17,27 @@
 
 namespace addend::onnx {
 namespace {
+
+// Looks up tensors of the file for nodes that are prepared.
+class FileOnly : public Surroundings {
+ public:
+  explicit FileOnly(const Plan& plan) : plan_(plan) {}
+
+  const Attribute* FunctionAttribute(absl::string_view /*name*/) const override { return nullptr; }
+  const Datum& ConstantAt(size_t number) const override {
+    Datum& datum = constants_[number];
+    if (datum.IsNone()) datum = Datum::Known(plan_.constants[number].tensor, Descent::kConstants);
+    return datum;
+  }
+  const Value& ValueAt(int number) const override { return plan_.model.body.values[static_cast<size_t>(number)]; }
+  std::vector<Datum> RunGraph(const GraphPlan& /*graph*/, std::vector<Datum> /*inputs*/) const override {
+    throw Internal("a node runs a graph before the model runs");
+  }
+
+ private:
+  const Plan& plan_;
+  mutable std::map<size_t, Datum> constants_;
+};
 
 class Planner {
  public:
@@ -91,8 +113,11 @@ class Planner {
     if (proto.type == AttributeType::kFloats) attribute.floats = proto.list.Floats();
     if (proto.type == AttributeType::kInts) attribute.ints = proto.list.Integers();
     if (proto.type == AttributeType::kStrings) {
-      for (const absl::string_view text : proto.list.Texts()) {
-        budget_.Take(3 * sizeof(std::string) + text.size());
+      const std::vector<absl::string_view> texts = proto.list.Texts();
+      budget_.Take(texts.size() * sizeof(std::string));
+      attribute.strings.reserve(texts.size());
+      for (const absl::string_view text : texts) {
+        budget_.Take(text.size());
         attribute.strings.emplace_back(text);
       }
     }
@@ -141,13 +166,55 @@ class Planner {
       }
     }
     int next_graph = 0;
+    const uint64_t left = budget_.left();
     for (const AttributeProto& attribute : op.node->attributes) {
       step.attributes.push_back(AttributeOf(attribute, &next_graph));
     }
+    if (step.row != nullptr && step.row->prepare() != nullptr) Prepare(left, &step);
     for (const Graph& inner : op.graphs) step.graphs.push_back(GraphOf(inner, body));
     budget_.Take(sizeof(SourceFrame) + op.node->op_type.size() + kMostQuoted);
     step.place = PlaceOf(*op.node);
     return step;
+  }
+
+  // Lets a node make tensors of its attributes. `left`: of the budget, before these were decoded.
+  void Prepare(uint64_t left, Step* step) {
+    for (const Attribute& attribute : step->attributes) {
+      if (attribute.reference.empty()) continue;
+      throw Unimplemented(absl::StrCat(NameOf(*step->op->node), " takes its attribute ",
+                                       Quoted(std::string(attribute.name)),
+                                       " from a call of the function around it, which is not supported"));
+    }
+    const Placement as_in_file;
+    const FileOnly file(plan_);
+    const std::vector<Datum> no_inputs;
+    const std::vector<at::Tensor> tensors =
+        step->row->prepare()(Context(*step, no_inputs, /*is_known=*/true, as_in_file, file));
+    std::vector<Attribute> kept;
+    uint64_t kept_bytes = 0;
+    for (Attribute& attribute : step->attributes) {
+      for (const size_t constant : attribute.tensors) {
+        kept_bytes += weights::kTensorCost + plan_.constants[constant].tensor.nbytes();
+      }
+      const std::vector<std::string>& once = step->row->read_once();
+      if (std::find(once.begin(), once.end(), attribute.name) == once.end()) kept.push_back(std::move(attribute));
+    }
+    step->attributes = std::move(kept);
+    budget_.GiveBackTo(left);
+    budget_.Take(kept_bytes);
+    for (const Attribute& attribute : step->attributes) {
+      budget_.Take(3 * sizeof(Attribute) + attribute.s.size() + sizeof(float) * attribute.floats.size() +
+                   sizeof(int64_t) * attribute.ints.size());
+      for (const std::string& text : attribute.strings) budget_.Take(3 * sizeof(std::string) + text.size());
+    }
+    for (const at::Tensor& tensor : tensors) {
+      budget_.Take(weights::kTensorCost + tensor.nbytes());
+      budget_.TakeElement(plan_.constants);
+      step->prepared.push_back(plan_.constants.size());
+      ConstantTensor constant;
+      constant.tensor = tensor;
+      plan_.constants.push_back(std::move(constant));
+    }
   }
 
   // A graph frees its own values alone: those of graphs around it may be read by a later turn of a loop.

@@ -49,6 +49,7 @@ struct Step {
   const OperatorRow* row = nullptr;  // null: it calls a function
   std::vector<Attribute> attributes;
   std::vector<GraphPlan> graphs;
+  std::vector<size_t> prepared;  // tensors made of the attributes: indices into Plan::constants
   CodePlace place;
   std::vector<int> dead;  // values that nothing reads afterwards
 };

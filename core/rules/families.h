@@ -30,6 +30,7 @@ void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
 void RegisterStepwise(Registry& registry);
+void RegisterTrees(Registry& registry);
 void RegisterTransformer(Registry& registry);
 void RegisterNormalizationRewrites(Registry& registry);
 void RegisterLinalg(Registry& registry);

@@ -35,6 +35,7 @@ const Registry& Registry::Default() {
     RegisterAttention(*all);
     RegisterRecurrent(*all);
     RegisterStepwise(*all);
+    RegisterTrees(*all);
     RegisterTransformer(*all);
     RegisterNormalizationRewrites(*all);
     RegisterLinalg(*all);
