@@ -75,7 +75,7 @@ Decomposition Explain(const std::shared_ptr<Model>& model, DecomposeOptions opti
   input.value = Value();
   input.split = Split::AlongDims({0});
   input.baseline = Baseline::Of(0.0);
-  return Trace(model).Decompose({input}, options);
+  return TracedModel(model).Decompose({input}, options);
 }
 
 // ------------------------------------------------------------------------------------------------ casts and back again
@@ -109,7 +109,7 @@ TEST(Casts, BehindArithmeticOfIntegersAreToldOf) {
   input.value = Value();
   input.split = Split::AlongDims({0});
   input.baseline = Baseline::Of(1.0);
-  const Decomposition result = Trace(model).Decompose({input});
+  const Decomposition result = TracedModel(model).Decompose({input});
   const Composition parts = result.outputs[0].composition;
   EXPECT_EQ(parts.components()[0].abs().max().item<float>(), 0);  // which is the fault that is told of
   EXPECT_THAT(result.report.notes,
@@ -117,7 +117,7 @@ TEST(Casts, BehindArithmeticOfIntegersAreToldOf) {
                              HasSubstr("on the baseline some are others"), HasSubstr("/quantize/Cast"))));
   DecomposeOptions options;
   options.policy.conditions = Conditions::kBaseline;
-  const Composition step = Trace(model).Decompose({input}, options).outputs[0].composition;
+  const Composition step = TracedModel(model).Decompose({input}, options).outputs[0].composition;
   EXPECT_GT(step.leftover().abs().max().item<float>(), 1);
 }
 

@@ -100,8 +100,8 @@ double Correlation(const Tensor& a, const Tensor& b) {
 // The parts are the model's own, add up, and are alike to those before it was quantized.
 void ExpectLike(const std::shared_ptr<Model>& quantized, const Network& network, const Input& input,
                 const std::string& note) {
-  const Composition expected = Trace(network.Plain()).Decompose({input}).outputs[0].composition;
-  const Decomposition found = Trace(quantized).Decompose({input});
+  const Composition expected = TracedModel(network.Plain()).Decompose({input}).outputs[0].composition;
+  const Decomposition found = TracedModel(quantized).Decompose({input});
   const Composition& parts = found.outputs[0].composition;
   const Tensor value = onnx::ResultOf(*quantized, {input.value});
   EXPECT_TRUE(at::allclose(parts.recovery(), value, 1e-5, 1e-5));
@@ -129,7 +129,7 @@ TEST(QuantizedParts, OfADynamicModelAreThoseOfItsGrid) {
   const auto model = onnx::ModelOfNodes({NodeMessage("DynamicQuantizeLinear", {"x0"}, {"q", "s", "z"}),
                                          NodeMessage("DequantizeLinear", {"q", "s", "z"}, {"y"})},
                                         1);
-  const Composition parts = Trace(model).Decompose({SplitInput(x, {1}, Baseline::Of(b))}).outputs[0].composition;
+  const Composition parts = TracedModel(model).Decompose({SplitInput(x, {1}, Baseline::Of(b))}).outputs[0].composition;
   // The grid is the value's at both ends.
   const double scale = 5.0 / 255;
   const Tensor expected = ((x.to(at::kDouble) / scale).round() - (b.to(at::kDouble) / scale).round()) * scale;
@@ -144,7 +144,7 @@ TEST(QuantizedParts, OfAFixedGridAreTheStepsThatAreCrossed) {
   const auto model = onnx::ModelOfNodes({NodeMessage("QuantizeLinear", {"x0", "step", "zero"}, {"q"}),
                                          NodeMessage("DequantizeLinear", {"q", "step", "zero"}, {"y"})},
                                         1, {FloatTensor("step", {}, {0.5F}), ZeroPoint("zero", 128)});
-  const Composition parts = Trace(model).Decompose({SplitInput(x, {1}, Baseline::Of(b))}).outputs[0].composition;
+  const Composition parts = TracedModel(model).Decompose({SplitInput(x, {1}, Baseline::Of(b))}).outputs[0].composition;
   EXPECT_TRUE(at::equal(parts.reference(), at::tensor({0.0F, 1.0F, -64.0F, 2.0F}).reshape({1, 4})));
   const Tensor steps = at::tensor({0.5F, -2.0F, 67.0F, 61.5F});
   EXPECT_TRUE(at::allclose(parts.components().squeeze(1), at::diag(steps), 1e-6, 1e-6));

@@ -112,7 +112,7 @@ TEST(PipelineOfTrees, ContributionsAreShapleyValues) {
   for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
     DecomposeOptions options;
     options.policy.preset = preset;
-    const Decomposition result = Trace(model).Decompose({SplitByFeature()}, options);
+    const Decomposition result = TracedModel(model).Decompose({SplitByFeature()}, options);
     ASSERT_EQ(result.outputs.size(), 1U);
     const Composition& parts = result.outputs[0].composition;
     EXPECT_TRUE(at::allclose(parts.components().to(at::kDouble), expected, 1e-5, 1e-6)) << parts.components();
@@ -126,7 +126,7 @@ TEST(PipelineOfTrees, ProbabilitiesAreExplainedCompletely) {
   const std::shared_ptr<Model> model = Load("LOGISTIC");
   AttributeOptions options;
   options.targets = {ParseTarget("0,1"), ParseTarget("2,0")};
-  const Attribution result = Attribute(Trace(model), {SplitByFeature()}, options);
+  const Attribution result = Attribute(TracedModel(model), {SplitByFeature()}, options);
   const Tensor value = ScoresOf(*model, Rows()), reference = ScoresOf(*model, BaselineRow().expand({3, kFeatures}));
   ASSERT_EQ(result.targets.size(), 2U);
   EXPECT_NEAR(result.targets[0].value, value[0][1].item<double>(), 1e-6);
@@ -156,7 +156,7 @@ TEST(PipelineOfCategories, ContributionsPassThroughTheCast) {
   input.value = at::tensor({1.0F, 2.0F, 0.0F}).reshape({3, 1});
   input.split = Split::AlongDims({1});
   input.baseline = Baseline::Of(0.0);
-  const Composition parted = Trace(model).Decompose({input}).outputs[0].composition;
+  const Composition parted = TracedModel(model).Decompose({input}).outputs[0].composition;
   EXPECT_TRUE(at::equal(parted.components().flatten(), at::tensor({4.0F, 6.0F, 0.0F})));
   EXPECT_TRUE(at::equal(parted.reference().flatten(), at::ones({3})));
   EXPECT_TRUE(at::equal(parted.leftover().flatten(), at::zeros({3})));
@@ -165,11 +165,11 @@ TEST(PipelineOfCategories, ContributionsPassThroughTheCast) {
 TEST(PipelineOfTrees, ASavedProgramIsExplainedAlike) {
   const std::shared_ptr<Model> model = Load("NONE");
   const Recording recording = Record(*model, {Rows()});
-  const Decomposition expected = Trace(model).Decompose({SplitByFeature()});
+  const Decomposition expected = TracedModel(model).Decompose({SplitByFeature()});
   const std::string folder = testing::TempDir() + "trees";
   SaveProgram(*recording.program, folder);
   const std::shared_ptr<Model> saved = FromProgram(std::make_shared<const RecordedProgram>(LoadProgram(folder)));
-  const Decomposition found = Trace(saved).Decompose({SplitByFeature()});
+  const Decomposition found = TracedModel(saved).Decompose({SplitByFeature()});
   EXPECT_TRUE(at::equal(found.outputs[0].composition.components(), expected.outputs[0].composition.components()));
   // Rows that the program was not recorded with go other ways through the trees.
   const Tensor other = at::flip(Rows(), {0}) * -1;
