@@ -11,8 +11,10 @@ namespace addend {
 void AddGradients(std::vector<Case>* cases) {
   const auto anywhere = [](Draw& d) -> Arguments { return {d.Moving({2, 5}), d.Moving({2, 5}, 2)}; };
   cases->push_back({"aten::gelu_backward", "", anywhere});
+  // Wide enough for some of ten elements to cross a step at 3 or -3, whatever is drawn.
+  const auto across = [](Draw& d) -> Arguments { return {d.Moving({2, 5}), d.Moving({2, 5}, 4)}; };
   for (const char* op : {"aten::hardsigmoid_backward", "aten::hardswish_backward"}) {
-    cases->push_back({op, "", anywhere, kCorners});
+    cases->push_back({op, "", across, kCorners});
   }
   for (const char* op : {"aten::softshrink_backward", "aten::hardshrink_backward", "aten::threshold_backward"}) {
     cases->push_back({op, "", [](Draw& d) -> Arguments { return {d.Moving({9}), d.Moving({9}), 0.3}; }, kCorners});
