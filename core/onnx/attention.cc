@@ -275,7 +275,7 @@ void RegisterAttention(OperatorTable& table) {
   table.Add("Attention", 23, Attention).Inputs(3, 6).Attributes(attributes);
   table.Add("Attention", 24, Attention).Inputs(3, 7).Attributes(attributes);
   table.Add("Attention", 25, Attention).Inputs(3, 7).Attributes(newer);
-  table.AddTo("ai.onnx.preview", "FlexAttention", 1, FlexAttention)
+  table.AddTo(kPreviewDomain, "FlexAttention", 1, FlexAttention)
       .Inputs(3)
       .Attributes({"prob_mod", "scale", "score_mod", "softmax_precision"})
       .Known(KnownIf::kNever);

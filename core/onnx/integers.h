@@ -24,7 +24,8 @@ namespace addend::onnx {
 
 // Notes on models.
 inline constexpr char kRoundsNote[] =
-    "the model is quantized: a step of what it rounds belongs to what crosses it, in proportion";
+    "the model is quantized: a step of what it rounds belongs to what crosses it, in proportion, so that short moves "
+    "may have other parts than before quantization";
 inline constexpr char kOwnGridNote[] =
     "the model is quantized while it runs: the reference is rounded in the grids that were found for the value";
 

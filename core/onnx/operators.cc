@@ -16,6 +16,7 @@ std::optional<int64_t> NewestOf(absl::string_view domain) {
   if (domain.empty()) return kNewestOpset;
   if (domain == kMachineLearningDomain) return kNewestMachineLearningOpset;
   if (domain == kMicrosoftDomain) return kNewestMicrosoftOpset;
+  if (domain == kPreviewDomain) return kNewestPreviewOpset;
   return std::nullopt;
 }
 
@@ -55,6 +56,8 @@ void OperatorTable::KeepIntegers(std::initializer_list<const char*> names) {
 
 const OperatorRow& OperatorTable::Find(const Operator& op) const {
   const std::string domain(op.domain);
+  const auto refused = refused_.find({domain, std::string(op.node->op_type)});
+  if (refused != refused_.end()) throw Unimplemented(absl::StrCat(NameOf(*op.node), " is refused: ", refused->second));
   const std::optional<int64_t> newest = NewestOf(op.domain);
   if (!newest) {
     throw Unimplemented(absl::StrCat(NameOf(*op.node), " is of an operator of the domain ", Quoted(domain),
@@ -62,8 +65,6 @@ const OperatorRow& OperatorTable::Find(const Operator& op) const {
                                      "give the operator as a function of the model"));
   }
   const auto found = rows_.find({domain, std::string(op.node->op_type)});
-  const auto refused = refused_.find({domain, std::string(op.node->op_type)});
-  if (refused != refused_.end()) throw Unimplemented(absl::StrCat(NameOf(*op.node), " is refused: ", refused->second));
   if (found == rows_.end()) {
     throw Unimplemented(absl::StrCat(
         NameOf(*op.node), " is of an operator that is not supported; ",

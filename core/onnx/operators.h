@@ -33,9 +33,11 @@ using PrepareFunction = std::vector<at::Tensor> (*)(const Context& context);
 inline constexpr int64_t kNewestOpset = 28;
 inline constexpr int64_t kNewestMachineLearningOpset = 5;
 inline constexpr int64_t kNewestMicrosoftOpset = 1;
+inline constexpr int64_t kNewestPreviewOpset = 1;
 
 inline constexpr char kMachineLearningDomain[] = "ai.onnx.ml";
 inline constexpr char kMicrosoftDomain[] = "com.microsoft";
+inline constexpr char kPreviewDomain[] = "ai.onnx.preview";
 
 // The newest version of a domain's operator set that the table knows; nothing for a domain that it does not know.
 std::optional<int64_t> NewestOf(absl::string_view domain);

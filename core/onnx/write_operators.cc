@@ -48,7 +48,7 @@ void WritePage(std::ostream& out) {
   for (const auto& [name, rows] : Operators().rows()) {
     if (name.first != domain) {
       domain = name.first;
-      out << "\n## " << DomainText(domain) << "\n\nUp to version " << *NewestOf(domain) << ".\n\n";
+      out << "\n## " << DomainText(domain) << "\n\nUp to version " << NewestOf(domain).value() << ".\n\n";
       out << "| operator | versions | inputs | attributes |\n|---|---|---|---|\n";
     }
     for (size_t k = 0; k < rows.size(); ++k) {
