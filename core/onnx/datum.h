@@ -100,8 +100,6 @@ class Results {
   Results(Datum datum) : handed_on_(true) { datums_.push_back(std::move(datum)); }      // NOLINT
   Results(std::vector<Datum> datums) : handed_on_(true), datums_(std::move(datums)) {}  // NOLINT
 
-  bool are_handed_on() const { return handed_on_; }
-
   // The values. `is_known`: of new tensors; `descent`: theirs. Undefined tensors are none.
   std::vector<Datum> Take(bool is_known, Descent descent) {
     if (handed_on_) return std::move(datums_);
