@@ -22,6 +22,7 @@
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/memory.h"
 #include "tests/fuzz/onnx_damage.h"
+#include "tests/fuzz/onnx_refusal.h"
 
 namespace addend::onnx {
 namespace {
@@ -165,16 +166,6 @@ void Touch(const GraphProto& graph, const ModelProto& model, ExternalFiles* file
   Touch(graph.nodes, model, files, found);
 }
 
-// True when a model is refused as it should be.
-bool Refused(const Error& e) {
-  const std::string text = e.what();
-  const bool clear = !text.empty() && text.find('\n') == std::string::npos && text.size() < 4000 &&
-                     (e.code() == absl::StatusCode::kInvalidArgument || e.code() == absl::StatusCode::kUnimplemented ||
-                      e.code() == absl::StatusCode::kNotFound);
-  if (!clear) std::fprintf(stderr, "unclear: %s\n", text.c_str());
-  return clear;
-}
-
 // Reads a model as far as it goes: its elements are found also where its graph is refused. True when all is well.
 bool Read(std::string& text, const std::string& path) {
   weights::Bytes view;
@@ -187,12 +178,12 @@ bool Read(std::string& text, const std::string& path) {
     Touch(model.graph, model, &files, &found);
     for (const FunctionProto& function : model.functions) Touch(function.nodes, model, &files, &found);
   } catch (const Error& e) {
-    if (!Refused(e)) return false;
+    if (!IsClearRefusal(e)) return false;
   }
   try {
     CheckModel(ReadModelProto(view, "m.onnx"));
   } catch (const Error& e) {
-    return Refused(e);
+    return IsClearRefusal(e);
   }
   return true;
 }

@@ -27,6 +27,7 @@
 #include "core/onnx/to_tensor.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/onnx_damage.h"
+#include "tests/fuzz/onnx_refusal.h"
 #include "third_party/torch/warnings.h"
 
 namespace addend::onnx {
@@ -371,15 +372,6 @@ at::Tensor InputOf(const Value& value) {
       .to(*type);
 }
 
-bool IsClear(const Error& e) {
-  const std::string text = e.what();
-  const bool clear = !text.empty() && text.find('\n') == std::string::npos && text.size() < 4000 &&
-                     (e.code() == absl::StatusCode::kInvalidArgument || e.code() == absl::StatusCode::kUnimplemented ||
-                      e.code() == absl::StatusCode::kNotFound);
-  if (!clear) std::fprintf(stderr, "unclear: %s\n", text.c_str());
-  return clear;
-}
-
 void MakeAndRun(std::string& text) {
   weights::Bytes view;
   view.data = text.data();
@@ -399,7 +391,7 @@ bool IsWell(std::string& text) {
   try {
     MakeAndRun(text);
   } catch (const Error& e) {
-    return IsClear(e);
+    return IsClearRefusal(e);
   }
   return true;
 }
