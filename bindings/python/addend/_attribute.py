@@ -43,8 +43,10 @@ def attribute(
     if isinstance(model, Program):
         model = model.model()
     asked = model if isinstance(model, (Model, TracedModel)) else compile(model)
-    own = made(inside=inside, outputs=outputs, memory=memory, keep_references=keep_references)
-    own.update(made(verify_reference=verify_reference, cancellation=cancellation, context=context))
+    own = made(
+        inside=inside, outputs=outputs, memory=memory, keep_references=keep_references,
+        verify_reference=verify_reference, cancellation=cancellation, context=context,
+    )
     return asked.attribute(
         inputs,
         baselines,

@@ -62,8 +62,10 @@ def compile(
         raise TypeError("model must be callable, not %s" % type(model).__name__)
     as_context(None, compile, **policy)  # so that what is wrong is told now
     options: Dict[str, Any] = dict(policy)
-    options.update(made(probes=probes, outputs=outputs, everything=everything, direction=direction, inside=inside))
-    options.update(made(memory=memory, cancellation=cancellation, context=context, verify_reference=verify_reference))
+    options.update(made(
+        probes=probes, outputs=outputs, everything=everything, direction=direction, inside=inside,
+        memory=memory, cancellation=cancellation, context=context, verify_reference=verify_reference,
+    ))
     if isinstance(model, TracedModel):
         options = {**model._options, **options}
         model = model.model

@@ -90,8 +90,10 @@ class TracedModel:
         **kwargs: Any,
     ) -> Any:
         """Calls the model, as `decompose` does, and returns what it returns."""
-        own = made(probes=probes, outputs=outputs, everything=everything, direction=direction, inside=inside)
-        own.update(made(memory=memory, cancellation=cancellation, context=context, verify_reference=verify_reference))
+        own = made(
+            probes=probes, outputs=outputs, everything=everything, direction=direction, inside=inside,
+            memory=memory, cancellation=cancellation, context=context, verify_reference=verify_reference,
+        )
         kwargs.update(own)
         if self._tracing and not running.depth:
             if any_in_graph((args, kwargs)):
@@ -136,8 +138,10 @@ class TracedModel:
             args: what the model is called with, an `Input` or a `Composition` for each tensor that is decomposed.
             kwargs: of the model; and choices of a `Context`. All others are as for `compile`.
         """
-        own = made(probes=probes, outputs=outputs, everything=everything, direction=direction, inside=inside)
-        own.update(made(memory=memory, cancellation=cancellation, context=context, verify_reference=verify_reference))
+        own = made(
+            probes=probes, outputs=outputs, everything=everything, direction=direction, inside=inside,
+            memory=memory, cancellation=cancellation, context=context, verify_reference=verify_reference,
+        )
         chosen, kwargs = self._choices({**kwargs, **own})
         outputs = names_of(chosen.pop("outputs", None))
         asked = as_insides(chosen.pop("inside", None))
@@ -245,8 +249,10 @@ class TracedModel:
                 inner tensor.
             kwargs: of the model; and choices of a `Context`. All others are as for `compile`.
         """
-        own = made(outputs=outputs, inside=inside, memory=memory, cancellation=cancellation, context=context)
-        own.update(made(verify_reference=verify_reference))
+        own = made(
+            outputs=outputs, inside=inside, memory=memory, cancellation=cancellation, context=context,
+            verify_reference=verify_reference,
+        )
         self._require_own_word(kwargs, self.explain)
         asked = {"targets": targets, "at": at, "each_example": each_example}
         asked.update(every_target=every_target, operators=operators)
@@ -318,8 +324,10 @@ class TracedModel:
             FailedPrecondition: the model reads numbers of its inputs, by which it may branch, and they are others with a
                 group at its baseline; or the examples of a batch influence each other.
         """
-        own = made(outputs=outputs, memory=memory, cancellation=cancellation, context=context)
-        own.update(made(verify_reference=verify_reference))
+        own = made(
+            outputs=outputs, memory=memory, cancellation=cancellation, context=context,
+            verify_reference=verify_reference,
+        )
         self._require_own_word(kwargs, self.interactions)
         chosen, kwargs = self._choices({**kwargs, **own})
         outputs = names_of(chosen.get("outputs"))

@@ -126,8 +126,10 @@ def attribute(
         "generation": generation,
         "rows_per_run": rows_per_run,
     }
-    own = made(memory=memory, keep_references=keep_references, verify_reference=verify_reference)
-    own.update(made(cancellation=cancellation, context=context))
+    own = made(
+        memory=memory, keep_references=keep_references, verify_reference=verify_reference,
+        cancellation=cancellation, context=context,
+    )
     runner = Runner(model, arguments, {**policy, **own})
     as_context(None, attribute, **policy)  # so that what is wrong is told before the model runs
     known = Tokenizer(tokenizer, runner.model)
