@@ -159,7 +159,7 @@ bool ForwardJudge::JudgeProbe(const Probe& probe, const Settled& settled, const 
   return recovered;
 }
 
-// It is asked for only where a check would fail.
+// The reach costs runs of maps, so that callers ask for it only where a check would fail.
 double ForwardJudge::Reach(const Node& node, size_t output) const {
   const at::Tensor reached = ReachOf(trace_, node, output, /*with_reference=*/true);
   if (!reached.defined() || reached.numel() == 0) return 0;

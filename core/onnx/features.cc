@@ -143,8 +143,7 @@ Results ArrayFeatureExtractor(const Context& context) {
   return at::index_select(x, -1, at::reshape(InType(context.Tensor(1), at::kLong), {-1}));
 }
 
-// --------------------------------------------------------------------------------------------------------------
-// encoded
+// ------------------------------------------------------------------------------------------------------------- encoded
 
 [[noreturn]] void RefuseTexts(const Context& context, const char* name) {
   throw context.Refused(absl::StrCat("it reads texts (", name, "), which are no numbers that could be explained; ",

@@ -127,7 +127,7 @@ Tensor Scattered(const Context& context, const Tensor& x, int64_t axis, const Te
                  const std::string& reduction) {
   if (reduction == "none") return at::scatter(x, axis, indices, updates);
   if (reduction == "add") return at::scatter_add(x, axis, indices, updates);
-  // It would print once that the operator may change.
+  // LibTorch prints once that scatter_reduce may change; the library prints nothing.
   const WarningsTo nowhere([](const std::string&) {});
   return at::scatter_reduce(x, axis, indices, updates, ReductionName(context, reduction));
 }

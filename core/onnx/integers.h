@@ -44,8 +44,8 @@ at::Tensor AsIntegers(const at::Tensor& whole, DataType type);
 
 // Input k as floating-point numbers without fractions.
 at::Tensor WholeNumbers(const Context& context, size_t k);
-// Such numbers without their zero point, which is input `zero`, if it is there. `dim`: the dimension of which each
-// place may have its own.
+// Whole numbers of input k less their zero point, which is input `zero`, if it is there. `dim`: the dimension of which
+// each place may have its own.
 at::Tensor WithoutZero(const Context& context, size_t k, size_t zero, int64_t dim);
 
 // A result that holds whole numbers as integers of a type: as floats where components may pass.

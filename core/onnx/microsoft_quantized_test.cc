@@ -120,7 +120,7 @@ TEST(MicrosoftQuantized, GemmHasItsBiasInsideOfTheScale) {
                           Rounded(expected, Scale(0.05F).item<float>())));
 }
 
-// It is DynamicQuantizeLinear, MatMulInteger, a cast, a product with both scales, and a sum.
+// The chain: DynamicQuantizeLinear, MatMulInteger, a cast, a product with both scales, and a sum.
 TEST(MicrosoftQuantized, DynamicProductsAreAChainOfTheStandard) {
   const Tensor x = at::randn({3, 5}), b = RandomInt8({5, 4}), scales = at::rand({4}) * 0.01 + 0.001;
   const Tensor zeros = at::randint(-9, 9, {4}, at::kChar), bias = at::randn({4});

@@ -45,8 +45,7 @@ struct Node {
   std::vector<TreeEnsemble::Weight> weights;
 };
 
-// ----------------------------------------------------------------------------------------------------------- as
-// tensors
+// ---------------------------------------------------------------------------------------------------------- as tensors
 
 Tensor IntegerTensor(const Integers& list) { return at::tensor(list, at::kLong); }
 
@@ -151,8 +150,7 @@ class Builder {
   std::vector<double> thresholds_, weights_;
 };
 
-// ------------------------------------------------------------------------------------------------ numbers of
-// attributes
+// ----------------------------------------------------------------------------------------------- numbers of attributes
 
 // A list of numbers in `name`, or, from version 3 on, in a tensor: name_as_tensor.
 struct Reals {
@@ -197,8 +195,7 @@ int64_t NumTargets(const Context& context, int64_t least = 1) {
                                      ", of which no exact contributions are known; ", "SUM and AVERAGE are supported"));
 }
 
-// -------------------------------------------------------------------------------------------------- the older
-// operators
+// ------------------------------------------------------------------------------------------------- the older operators
 
 // The nodes of TreeEnsembleRegressor and TreeEnsembleClassifier, sorted by tree and number.
 class OldNodes {
@@ -359,7 +356,7 @@ std::vector<Tensor> PrepareRegressor(const Context& context) {
   return tensors;
 }
 
-// Whether each row gets a weight of the class: one tree has it at every leaf. `leaves`: of the weights of this class.
+// Whether each row gets a weight of the class: one tree has it at every leaf.
 bool IsAlwaysScored(const std::vector<Tensor>& ensemble, int64_t target) {
   const int64_t* starts = ensemble[6].data_ptr<int64_t>();
   const int64_t* targets = ensemble[7].data_ptr<int64_t>();

@@ -18,7 +18,6 @@ import architectures  # noqa: E402
 TOLERANCE = 1e-5
 
 # Networks with their inputs, in order: the tensor's name, and how it is split: dims, and a tensor or number as baseline.
-# What is not split is plain.
 NETWORKS = {
     "mlp": (architectures.Mlp, [("table", 1, "baseline")]),
     "relu_network": (architectures.ReluNetwork, [("image", (2, 3), "baseline")]),

@@ -37,7 +37,7 @@ def separated(model: Any, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[
 
 
 def for_files(chosen: Dict[str, Any], taken: Sequence[str]) -> Dict[str, Any]:
-    """Those choices that a model from a file takes: some of Addend, and those of a policy."""
+    """The choices that a model from a file takes: some of Addend, and those of a policy."""
     return {name: value for name, value in chosen.items() if name in taken or name in CHOICES}
 
 

@@ -32,7 +32,7 @@ LIVE = {
     "plan": [addend.TracedModel.plan],
     "interactions": [addend.TracedModel.interactions],
 }
-# Those with the arguments of Captum, which ask for one target of each example.
+# Functions with the arguments of Captum, which ask for one target of each example.
 LIKE_CAPTUM = [addend.attribute, addend.Model.attribute, addend.TracedModel.attribute]
 NOT_LIKE_CAPTUM = ("every_target", "operators")
 TYPES = {"flag": bool, "bytes": int, "text": typing.Optional[str], "Direction": str}
