@@ -12,14 +12,16 @@ import blocks
 _COLUMNS = 120
 _NAMES = {"Addend %s" % name: name for name in ("faithful", "fast")}
 _NAMES["Addend faithful, by half"] = "by half"
+_NAMES["Addend faithful, content takes all"] = "content takes all"
 _NAMES["Addend faithful, gates too"] = "gates too"
+_NAMES["Addend faithful, gates too, content takes all"] = "gates too, content takes all"
 _NAMES["Addend faithful, 4 segments"] = "4 segments"
 _REMOVING = (
-    "Addend faithful", "Addend faithful, by half", "Addend fast", "integrated gradients", "occlusion", "input x gradient",
-    "random",
+    "Addend faithful", "Addend faithful, content takes all", "Addend faithful, by half", "Addend fast",
+    "integrated gradients", "occlusion", "input x gradient", "random",
 )
-_KNOWN = _REMOVING[:3] + (
-    "Addend faithful, gates too", "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
+_KNOWN = _REMOVING[:4] + (
+    "Addend faithful, gates too", "Addend faithful, gates too, content takes all", "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
     "sampled Shapley", "attention rollout", "random",
 )
 _SEGMENTS = (1, 4, 16)

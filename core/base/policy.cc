@@ -156,6 +156,17 @@ void SetFreeze(Policy& policy, const std::string& value) {
   policy.freeze = value == key.unset ? std::nullopt : std::optional<uint32_t>(ParseKinds(key, value));
 }
 
+void SetByMagnitude(Policy& policy, const std::string& value) {
+  const PolicyKey& key = KeyOf("by_magnitude");
+  const uint32_t kinds = ParseKinds(key, value);
+  if ((kinds & ~(kFreezeAttention | kFreezeGate)) != 0) {
+    throw InvalidArgument(absl::StrCat(Quoted(key, value),
+                                       ": normalizers and denominators may have a reference of nothing, where no share "
+                                       "keeps their content finite; choose some of attention, gate"));
+  }
+  policy.by_magnitude = kinds;
+}
+
 // In the order of PolicyKeys().
 const std::vector<Field>& Fields() {
   static const auto& fields = *new std::vector<Field>{
@@ -168,6 +179,8 @@ const std::vector<Field>& Fields() {
       {"content_first",
        [](Policy& p, const std::string& v) { p.content_first = ParseKinds(KeyOf("content_first"), v); },
        [](const Policy& p) { return KindsText(KeyOf("content_first"), p.content_first); }},
+      {"by_magnitude", SetByMagnitude,
+       [](const Policy& p) { return KindsText(KeyOf("by_magnitude"), p.by_magnitude); }},
       OneOf("conditions", &Policy::conditions),
       OneOf("compute_dtype", &Policy::compute_dtype),
       OneOf("anchor", &Policy::anchor),

@@ -55,17 +55,22 @@ TEST(PolicyTest, EveryKeyOfTheListIsAField) {
       EXPECT_EQ(Get(With(key.name, key.unset), key.name), key.unset);
     }
     // Enumerators are numbered as the values are: each reads back as itself.
-    for (const PolicyValue& value : key.values) EXPECT_EQ(Get(With(key.name, value.name), key.name), value.name);
+    for (const PolicyValue& value : key.values) {
+      const bool refused = key.name == "by_magnitude" && value.name != "attention" && value.name != "gate";
+      if (refused) continue;
+      EXPECT_EQ(Get(With(key.name, value.name), key.name), value.name);
+    }
   }
 }
 
 TEST(PolicyTest, Defaults) {
-  EXPECT_THAT(DescribePolicy(Policy()),
-              ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"),
-                          Pair("bias", "residual"), Pair("freeze", "preset"),
-                          Pair("content_first", "attention+normalizer+denominator"), Pair("conditions", "value"),
-                          Pair("compute_dtype", "model"), Pair("anchor", "baseline"), Pair("missing_rule", "error"),
-                          Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
+  EXPECT_THAT(
+      DescribePolicy(Policy()),
+      ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"), Pair("bias", "residual"),
+                  Pair("freeze", "preset"), Pair("content_first", "attention+normalizer+denominator"),
+                  Pair("by_magnitude", "attention+gate"), Pair("conditions", "value"), Pair("compute_dtype", "model"),
+                  Pair("anchor", "baseline"), Pair("missing_rule", "error"), Pair("on_failure", "error"),
+                  Pair("check", "every_op"), Pair("tolerance", "dtype")));
 }
 
 TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
@@ -81,6 +86,7 @@ TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
       {"anchor", {"baseline", "residual"}},
       {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
       {"content_first", {"none", "attention", "attention+normalizer+denominator", "gate", "attention+gate"}},
+      {"by_magnitude", {"none", "attention", "gate", "attention+gate"}},
       {"conditions", {"value", "baseline"}},
       {"compute_dtype", {"model", "float32", "float64"}},
       {"missing_rule", {"error", "path", "absorb"}},
@@ -115,12 +121,14 @@ TEST(PolicyTest, TextSetsTheFieldThatItNames) {
 }
 
 TEST(PolicyTest, UnknownFieldListsTheFields) {
-  EXPECT_EQ(MessageOf("presets", "fast"),
-            "policy has no field presets; choose one of preset, segments, nonlinearity, bias, freeze, "
-            "content_first, conditions, compute_dtype, anchor, missing_rule, on_failure, check, tolerance");
-  EXPECT_EQ(MessageOf("", ""),
-            "policy has no field ; choose one of preset, segments, nonlinearity, bias, freeze, "
-            "content_first, conditions, compute_dtype, anchor, missing_rule, on_failure, check, tolerance");
+  EXPECT_EQ(
+      MessageOf("presets", "fast"),
+      "policy has no field presets; choose one of preset, segments, nonlinearity, bias, freeze, "
+      "content_first, by_magnitude, conditions, compute_dtype, anchor, missing_rule, on_failure, check, tolerance");
+  EXPECT_EQ(
+      MessageOf("", ""),
+      "policy has no field ; choose one of preset, segments, nonlinearity, bias, freeze, "
+      "content_first, by_magnitude, conditions, compute_dtype, anchor, missing_rule, on_failure, check, tolerance");
 }
 
 TEST(PolicyTest, UnknownChoiceListsTheChoices) {
@@ -160,10 +168,19 @@ TEST(PolicyTest, ContentFirstAndConditions) {
   EXPECT_EQ(With("content_first", "gate,attention").content_first, kFreezeAttention | kFreezeGate);
   EXPECT_EQ(With("content_first@encoder", "none").For("aten::bmm", "encoder").content_first, kFreezeNothing);
   EXPECT_THAT(MessageOf("content_first", "half"), testing::StartsWith("policy content_first=half is unknown"));
+  EXPECT_EQ(Policy().by_magnitude, kFreezeAttention | kFreezeGate);
+  EXPECT_EQ(With("by_magnitude", "none").by_magnitude, kFreezeNothing);
+  EXPECT_EQ(With("by_magnitude@encoder", "gate").For("aten::bmm", "encoder").by_magnitude, kFreezeGate);
+  for (const char* kinds : {"normalizer", "attention+denominator"}) {
+    EXPECT_EQ(MessageOf("by_magnitude", kinds),
+              std::string("policy by_magnitude=") + kinds +
+                  ": normalizers and denominators may have a reference of nothing, where no share keeps their content "
+                  "finite; choose some of attention, gate");
+  }
   EXPECT_EQ(With("conditions", "baseline").conditions, Conditions::kBaseline);
   EXPECT_EQ(MessageOf("conditions@encoder", "baseline"),
-            "policy conditions is the same for the whole model; preset, nonlinearity, bias, freeze, content_first and "
-            "missing_rule may be given for encoder");
+            "policy conditions is the same for the whole model; preset, nonlinearity, bias, freeze, content_first, "
+            "by_magnitude and missing_rule may be given for encoder");
 }
 
 TEST(PolicyTest, EveryFreezeMaskRoundTrips) {
@@ -273,8 +290,8 @@ TEST(PolicyTest, OverridesRoundTripAndTheLastOneWins) {
 
 TEST(PolicyTest, OverridesAreChecked) {
   EXPECT_EQ(MessageOf("segments@encoder", "4"),
-            "policy segments is the same for the whole model; preset, nonlinearity, bias, freeze, content_first and "
-            "missing_rule may be given for encoder");
+            "policy segments is the same for the whole model; preset, nonlinearity, bias, freeze, content_first, "
+            "by_magnitude and missing_rule may be given for encoder");
   EXPECT_EQ(MessageOf("bias@", "abs"), "policy bias@ names neither an operator nor a module behind the @");
   EXPECT_EQ(MessageOf("preset@encoder", "auto"), "policy preset@encoder=auto is unknown; choose one of faithful, fast");
   EXPECT_THAT(MessageOf("freeze@encoder", "softmax"), testing::StartsWith("policy freeze=softmax is unknown"));

@@ -60,6 +60,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     }
     own.marks = marks.Frozen(call.index, k);
     own.content_first = marks.ContentFirst(call.index, k);
+    own.by_magnitude = marks.ByMagnitude(call.index, k);
     own.argument = operand.argument;
     own.written = operand.written;
     described.operands.push_back(std::move(own));

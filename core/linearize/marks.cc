@@ -53,13 +53,15 @@ Marks::Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, cons
 
 Marks::Mark Marks::Mark::Of(uint32_t made, const Policy& policy) {
   const uint32_t frozen = policy.FrozenKinds();
-  return {made, made & frozen, made & policy.content_first & ~frozen};
+  const uint32_t content_first = made & policy.content_first & ~frozen;
+  return {made, made & frozen, content_first, content_first & policy.by_magnitude};
 }
 
 Marks::Mark& Marks::Mark::operator&=(const Mark& other) {
   origin &= other.origin;
   frozen &= other.frozen;
   content_first &= other.content_first;
+  by_magnitude &= other.by_magnitude;
   return *this;
 }
 
@@ -67,6 +69,7 @@ Marks::Mark& Marks::Mark::operator|=(const Mark& other) {
   origin |= other.origin;
   frozen |= other.frozen;
   content_first |= other.content_first;
+  by_magnitude |= other.by_magnitude;
   return *this;
 }
 
@@ -84,7 +87,7 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
                    std::vector<Mark>& by_storage) {
   by_call_.emplace_back();
   if (!call.Traced()) return;
-  Mark shared{~0u, ~0u, ~0u};
+  Mark shared{~0u, ~0u, ~0u, ~0u};
   bool any = false;
   for (const Operand& operand : call.operands) {
     const Mark mark = operand.storage < 0 ? Mark() : by_storage[operand.storage];

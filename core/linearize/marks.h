@@ -40,6 +40,8 @@ class Marks {
   uint32_t Frozen(size_t call, size_t operand) const { return Of(call, operand).frozen; }
   // Bits of Freeze that the operand of a call has and that are content_first, and not frozen.
   uint32_t ContentFirst(size_t call, size_t operand) const { return Of(call, operand).content_first; }
+  // Those of them that share by magnitude (Policy::by_magnitude).
+  uint32_t ByMagnitude(size_t call, size_t operand) const { return Of(call, operand).by_magnitude; }
   // The marks of each probe's value.
   const std::vector<uint32_t>& of_probes() const { return of_probes_; }
 
@@ -54,6 +56,7 @@ class Marks {
     uint32_t origin = 0;
     uint32_t frozen = 0;         // those of them that the policy of the call that made them freezes
     uint32_t content_first = 0;  // those that it does not freeze and for which content comes first
+    uint32_t by_magnitude = 0;   // those of these that share by magnitude
   };
   Mark Of(size_t call, size_t operand) const;
   bool Overwrites(const c10::FunctionSchema& schema);

@@ -45,7 +45,7 @@ RuleResult Sum(const RuleCall& call, double sign_self, double sign_other) {
 
 // scale * x * y.
 std::vector<Term> ProductTerms(const RuleCall& call, int x, int y, double scale) {
-  const Meeting meeting = Meet(*call.policy, call.operands[x], call.operands[y]);
+  const Meeting meeting = MeetByElement(*call.policy, call.operands[x], call.operands[y]);
   const auto scaled = [&](const at::Tensor& t) { return scale == 1 ? t : t * scale; };
   std::vector<Term> terms;
   if (meeting.first_moves) terms.push_back({x, scaled(meeting.second)});

@@ -421,6 +421,135 @@ TEST(ContentFirstTest, TheCoefficientMovesWhileTheContentIsTheReference) {
   }
 }
 
+// ------------------------------------------------------------------------------------------------------ by magnitude
+
+// s = w |v| / (w |v| + |v'|), `wide` numbers of the coefficient and the sizes of what each multiplies.
+at::Tensor ShareByHand(const at::Tensor& a, const at::Tensor& a0, const at::Tensor& v, const at::Tensor& v0,
+                       double opens, double closes) {
+  const at::Tensor w = at::where(a.abs() > a0.abs(), at::full_like(a, opens), at::full_like(a, closes));
+  return w * v / (w * v + v0);
+}
+
+// Every product is a sum of products of numbers, which is how it is written here: the coefficient [*, K] or [*, K, 1]
+// times the content along the dimensions `summed`.
+TEST(ByMagnitudeTest, IsItsFormula) {
+  struct Product {
+    const char* op;
+    Sizes a, v;
+    bool coefficient_is_second;
+    std::function<at::Tensor(const at::Tensor&)> spread_a, spread_v;  // to where both broadcast
+    std::vector<int64_t> lengths;                                     // dimensions of one size of content, from behind
+    std::vector<int64_t> summed;                                      // from behind
+    std::vector<int64_t> dropped;                                     // from behind, of size one
+  };
+  const auto same = [](const at::Tensor& t) { return t; };
+  const auto at_end = [](const at::Tensor& t) { return t.unsqueeze(-1); };
+  const auto before_last_two = [](const at::Tensor& t) { return t.unsqueeze(-3); };
+  const auto turned = [](const at::Tensor& t) { return t.transpose(-2, -1); };
+  const std::vector<Product> products = {
+      {"aten::mul.Tensor", {3, 4}, {3, 4}, false, same, same, {}, {}, {}},
+      {"aten::mul.Tensor", {3, 4}, {3, 4}, true, same, same, {}, {}, {}},
+      {"aten::mul.Tensor", {4}, {3, 4}, false, same, same, {}, {}, {}},
+      // One weight for all channels, and for all of a vector: |v| is their norm. Not over the first dimension.
+      {"aten::mul.Tensor", {3, 1, 5}, {3, 4, 5}, false, same, same, {-2}, {}, {}},
+      {"aten::mul.Tensor", {2, 3, 1}, {1, 3, 4}, false, same, same, {-1}, {}, {}},
+      {"aten::mul.Tensor", {1, 4}, {3, 4}, false, same, same, {}, {}, {}},
+      {"aten::matmul", {3, 4}, {4, 2}, false, at_end, before_last_two, {-1}, {-2}, {}},
+      {"aten::bmm", {2, 3, 4}, {2, 4, 5}, false, at_end, before_last_two, {-1}, {-2}, {}},
+      {"aten::matmul", {2, 3, 4}, {4, 5}, false, at_end, before_last_two, {-1}, {-2}, {}},
+      {"aten::matmul", {3, 4}, {2, 4, 5}, false, at_end, before_last_two, {-1}, {-2}, {}},
+      {"aten::mv", {3, 4}, {4}, false, same, same, {}, {-1}, {}},
+      {"aten::dot", {4}, {4}, false, same, same, {}, {-1}, {}},
+      // Content [M, K] x coefficient [K, N], turned: a row of what comes out is content of all K.
+      {"aten::matmul",
+       {4, 3},
+       {2, 4},
+       true,
+       [=](const at::Tensor& t) { return at_end(turned(t)); },
+       [=](const at::Tensor& t) { return turned(t).unsqueeze(-3); },
+       {-1},
+       {-2},
+       {-2}},
+  };
+  struct Kind {
+    uint32_t bits;
+    double opens, closes;
+  };
+  for (const Product& p : products) {
+    for (const Kind& kind : {Kind{kFreezeAttention, 1, 3}, Kind{kFreezeGate, 1.5, 5}}) {
+      SCOPED_TRACE(testing::Message() << p.op << " " << at::IntArrayRef(p.a) << " " << at::IntArrayRef(p.v)
+                                      << " second " << p.coefficient_is_second << " kind " << kind.bits);
+      Draw draw(at::kDouble, 28);
+      const Factor a = RandomFactor(draw, p.a);
+      const Factor v = RandomFactor(draw, p.v);
+      std::vector<GivenArgument> arguments = {a, v};
+      if (p.coefficient_is_second) arguments = {v, a};
+      RuleCall call = OperatorCall(p.op, arguments).Describe(Faithful());
+      RuleOperand& coefficient = call.operands[p.coefficient_is_second ? 1 : 0];
+      coefficient.content_first = coefficient.by_magnitude = kind.bits;
+      const auto size = [&](const at::Tensor& t) {
+        at::Tensor squares = p.spread_v(t).square();
+        if (!p.lengths.empty()) squares = squares.sum(p.lengths, /*keepdim=*/true);
+        return squares.sqrt();
+      };
+      const at::Tensor x = p.spread_a(a.value);
+      const at::Tensor b = p.spread_a(a.reference);
+      const at::Tensor s = ShareByHand(x, b, size(v.value), size(v.reference), kind.opens, kind.closes);
+      at::Tensor expected;
+      for (int64_t i = 0; i < a.rows.size(0); ++i) {
+        at::Tensor own =
+            p.spread_a(a.rows[i]) * (p.spread_v(v.reference) + (1 - s) * p.spread_v(v.value - v.reference)) +
+            (b + s * (x - b)) * p.spread_v(v.rows[i]);
+        if (!p.summed.empty()) own = own.sum(p.summed);
+        if (!p.dropped.empty()) own = own.transpose(-2, -1);
+        expected = i == 0 ? own.unsqueeze(0) : at::cat({expected, own.unsqueeze(0)});
+      }
+      const RuleResult rule = BuildRule(call);
+      const Rows rows = p.coefficient_is_second ? Rows{v.rows, a.rows} : Rows{a.rows, v.rows};
+      EXPECT_LE(Difference(rule.map->Forward(rows)[0], expected), 1e-13);
+      EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+      const at::Tensor g = draw.Normal(Sizes(call.outputs[0].value.sizes().vec()));
+      Rows back = rule.map->Transpose({g});
+      for (at::Tensor& t : back) t = t.unsqueeze(0);
+      Rows one;
+      for (const at::Tensor& r : rows) one.push_back(r.narrow(0, 0, 1));
+      EXPECT_NEAR(Inner({g}, {expected[0]}).first, Inner(back, one).first, 1e-12 * Inner(back, one).second + 1e-12);
+    }
+  }
+}
+
+// Content that appears takes all of the interaction, content that vanishes nothing; nothing on both sides has none.
+TEST(ByMagnitudeTest, AtTheEnds) {
+  Draw draw(at::kDouble, 29);
+  const Factor a = RandomFactor(draw, {4});
+  Factor v = RandomFactor(draw, {4});
+  v.value[0] = 0;
+  v.reference[1] = 0;
+  v.value[2] = v.reference[2] = 0;
+  RuleCall call = OperatorCall("aten::mul.Tensor", {a, v}).Describe(Faithful());
+  call.operands[0].content_first = call.operands[0].by_magnitude = kFreezeAttention;
+  const at::Tensor passed = ForwardOf(call, {a.rows, v.rows});
+  const auto at = [&](int64_t i) { return passed.select(1, i); };
+  const at::Tensor vanishes = a.reference[0] * v.rows.select(1, 0);  // the weight meets content of nothing
+  const at::Tensor appears = a.value[1] * v.rows.select(1, 1);
+  EXPECT_LE(Difference(at(0), vanishes), 1e-14);
+  EXPECT_LE(Difference(at(1), appears), 1e-14);
+  EXPECT_TRUE(at(2).isfinite().all().item<bool>());
+  EXPECT_LE(RelativeBracket(call, BuildRule(call)), 1e-14);
+}
+
+// Products of other kinds that are asked to share by magnitude give all to the content.
+TEST(ByMagnitudeTest, OtherProductsAreContentFirst) {
+  Draw draw(at::kDouble, 31);
+  const Factor a = RandomFactor(draw, {2, 3});
+  const Factor v = RandomFactor(draw, {2, 3});
+  RuleCall call = OperatorCall("aten::linalg_cross", {a, v}).Describe(Faithful());
+  call.operands[0].content_first = call.operands[0].by_magnitude = kFreezeAttention;
+  const at::Tensor expected =
+      at::linalg_cross(a.rows, v.reference.expand_as(a.rows)) + at::linalg_cross(a.value.expand_as(v.rows), v.rows);
+  EXPECT_LE(Difference(ForwardOf(call, {a.rows, v.rows}), expected), 1e-13);
+}
+
 // start + weight (end - start): a weight that is a coefficient of the difference.
 TEST(ContentFirstTest, Interpolation) {
   Draw draw(at::kDouble, 19);

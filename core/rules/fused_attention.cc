@@ -196,6 +196,7 @@ RuleResult Build(const RuleCall& call, BesideAttention beside) {
   weights.decomposed = own.scores_move;
   weights.marks = policy.FrozenKinds() & kFreezeAttention;
   weights.content_first = policy.content_first & kFreezeAttention & ~policy.FrozenKinds();
+  weights.by_magnitude = weights.content_first & policy.by_magnitude;
   const MeetingPoints product = PointsOf(policy, weights, value);
   own.weights_move = product.first_moves;
   own.value_moves = product.second_moves;
@@ -203,6 +204,13 @@ RuleResult Build(const RuleCall& call, BesideAttention beside) {
   if (own.query_moves) own.key_meets = At(key, scores.second);
   own.weights_meet = product.first;
   own.value_meets = At(value, product.second);
+  // A value, query or key that is itself a coefficient leaves all to its content: its shares would need whole columns
+  // of what strips make row by row.
+  if (product.weights != nullptr && product.first == Point::kValue) {
+    const auto size = [](const at::Tensor& t) { return t.norm(2, {-1}, /*keepdim=*/true).transpose(-2, -1); };
+    own.shares = SharesOfContent(*product.weights, size(value.value), size(value.reference));
+    own.value_move = MoveOf(value.value, value.reference, value.finite);
+  }
 
   RuleResult result;
   result.kind = Kind::kRewrite;

@@ -155,6 +155,7 @@ struct Written {
   Tensor query, key, value;        // those that rows meet
   Tensor scores, scores_at_start;  // [*, T, S]
   Tensor weights;                  // what rows of values meet
+  Tensor rest, value_move;         // where weights share by magnitude: 1 - s, and the move of values
   bool query_moves, key_moves, weights_move, value_moves;
   double scale;
   int pieces = 1;  // of the line, for the quadrature
@@ -206,7 +207,11 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
     return Registry::Default().FindRewrite(name, name)->fused->rule.build(call);
   }
 
-  Written Write(const RuleCall& call, bool by_half, bool frozen) const {
+  enum class Sharing { kMagnitude, kContent, kHalf, kFrozen };
+
+  Written Write(const RuleCall& call, Sharing sharing) const {
+    const bool by_half = sharing == Sharing::kHalf;
+    const bool frozen = sharing == Sharing::kFrozen;
     const auto end = [&](int k, bool value) {
       const RuleOperand& operand = call.operands[k];
       return (value ? operand.value : operand.reference).to(at::kDouble);
@@ -229,6 +234,19 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
     const bool both = own.weights_move && own.value_moves;
     own.value = Repeated(both ? (by_half ? middle(2) : end(2, false)) : end(2, true), heads);
     own.weights = both && by_half ? (Softmax(own.scores) + Softmax(own.scores_at_start)) / 2 : Softmax(own.scores);
+    if (both && sharing == Sharing::kMagnitude) {
+      // s = w |V_j| / (w |V_j| + |V'_j|), w = 1 where a weight grows and 3 elsewhere.
+      const auto length = [&](bool value) {
+        return Repeated(end(2, value), heads).square().sum(-1).sqrt().unsqueeze(-2);
+      };
+      const Tensor at_start = Softmax(own.scores_at_start);
+      const Tensor three = at::full_like(own.weights, 3);
+      const Tensor weighed = at::where(own.weights > at_start, three / 3, three) * length(true);
+      const Tensor share = weighed / (weighed + length(false));
+      own.rest = 1 - share;
+      own.value_move = Repeated(end(2, true) - end(2, false), heads);
+      own.weights = share * own.weights + own.rest * at_start;
+    }
     return own;
   }
 
@@ -249,18 +267,20 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
     const bool large = *(GetParam().query.end() - 2) > 20;  // of several strips
     if (GetParam().reach > 1) tolerance *= 10;
     if (GetParam().name == "row_far_below") tolerance *= 30;  // its scores have so many digits less
+    Policy content = Faithful();
+    content.by_magnitude = kFreezeNothing;
     struct Named {
       const Policy* policy;
-      bool by_half, frozen;
+      Sharing sharing;
     };
-    for (const Named& policy :
-         {Named{&Faithful(), false, false}, Named{&ByHalf(), true, false}, Named{&Fast(), false, true}}) {
+    for (const Named& policy : {Named{&Faithful(), Sharing::kMagnitude}, Named{&content, Sharing::kContent},
+                                Named{&ByHalf(), Sharing::kHalf}, Named{&Fast(), Sharing::kFrozen}}) {
       for (uint32_t decomposed = large ? 7 : 1; decomposed < 8; ++decomposed) {
-        SCOPED_TRACE(testing::Message() << "policy " << DescribePolicy(*policy.policy)[0].second << ", by half "
-                                        << policy.by_half << ", decomposed " << decomposed);
+        SCOPED_TRACE(testing::Message() << "sharing " << static_cast<int>(policy.sharing) << ", decomposed "
+                                        << decomposed);
         const RuleCall call = given.Describe(*policy.policy, decomposed);
         const RuleResult rule = Build(call);
-        const Written own = Write(call, policy.by_half, policy.frozen);
+        const Written own = Write(call, policy.sharing);
         const int64_t heads = Heads(call.operands[0].value);
         class Draw draw(dtype, 11);
         for (const int64_t count : {3, 1}) {
@@ -282,7 +302,11 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
             scores = scores.defined() ? scores + more : more;
           }
           Tensor expected;
-          if (own.weights_move) expected = at::matmul(own.Along(scores), own.value);
+          if (own.weights_move) {
+            const Tensor moved = own.Along(scores);
+            expected = at::matmul(moved, own.value);
+            if (own.rest.defined()) expected = expected + at::matmul(moved * own.rest, own.value_move);
+          }
           if (own.value_moves) {
             const Tensor more = at::matmul(own.weights, Repeated(of(2), heads));
             expected = expected.defined() ? expected + more : more;
@@ -318,7 +342,12 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
             Sizes of_scores(own.scores.sizes().vec());
             of_scores.insert(of_scores.begin(), count);
             Tensor to_weights = at::zeros(of_scores, at::kDouble);
-            if (output.defined() && own.weights_move) to_weights = at::matmul(output, own.value.transpose(-2, -1));
+            if (output.defined() && own.weights_move) {
+              to_weights = at::matmul(output, own.value.transpose(-2, -1));
+              if (own.rest.defined()) {
+                to_weights = to_weights + own.rest * at::matmul(output, own.value_move.transpose(-2, -1));
+              }
+            }
             if (weights && g[1].defined()) to_weights = to_weights + g[1].to(at::kDouble);
             const Tensor to_scores = own.Along(to_weights, by_sums);
             for (size_t k = 0; k < back.size(); ++k) {
@@ -360,7 +389,7 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
           }
         }
         // A map that reads every decomposed operand leaves nothing over.
-        if (policy.frozen) continue;
+        if (policy.sharing == Sharing::kFrozen) continue;
         EXPECT_GT(rule.quadrature, 0);
         EXPECT_FALSE(rule.exact);
         const Rows moved = rule.map->Forward(MoveRows(call, rule));

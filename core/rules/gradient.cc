@@ -124,7 +124,7 @@ RuleResult TimesDerivative(const RuleCall& call, const char* saved, Shape shape)
   const Derivative derivative(call, saved, shape);
   const RuleOperand factor = derivative.Factor();
   if (!factor.decomposed) return Elementwise(call, Kind::kLinear, {{g, factor.value}});
-  const Meeting meeting = Meet(*call.policy, gradient, factor);
+  const Meeting meeting = MeetByElement(*call.policy, gradient, factor);
   std::vector<Term> terms;
   if (meeting.first_moves) terms.push_back({g, meeting.second});
   terms.push_back({derivative.saved(), derivative.Slope() * meeting.first});

@@ -4,13 +4,17 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -185,6 +189,24 @@ class ElementwiseMap : public LinearMap {
   at::Tensor scale_;
 };
 
+// Dimensions over which one number of a coefficient multiplies several of the content: where it has one element and the
+// content has more. The first dimension of the product is left out: it may be the batch, whose elements do not meet.
+at::DimVector SpreadOver(at::IntArrayRef coefficient, at::IntArrayRef content) {
+  const auto rank = static_cast<int64_t>(std::max(coefficient.size(), content.size()));
+  at::DimVector over;
+  for (int64_t d = 1; d < rank; ++d) {
+    const int64_t c = d - rank + static_cast<int64_t>(coefficient.size());
+    const int64_t v = d - rank + static_cast<int64_t>(content.size());
+    if (c >= 0 && v >= 0 && coefficient[c] == 1 && content[v] > 1) over.push_back(v);
+  }
+  return over;
+}
+
+// The norm over some dimensions, which stay; of none of them the magnitude.
+at::Tensor SizeOver(const at::Tensor& t, const at::DimVector& over) {
+  return over.empty() ? t.abs() : at::norm(t, 2, over, /*keepdim=*/true);
+}
+
 }  // namespace
 
 Rows TransposeByRows(const LinearMap& map, const Rows& cotangents) {
@@ -266,6 +288,27 @@ at::Tensor Middle(const RuleOperand& operand) {
   return middle;
 }
 
+const MagnitudeWeights& WeightsOfKinds(uint32_t by_magnitude) {
+  // Round numbers out of a flat optimum, see docs/policies.md#by_magnitude.
+  static constexpr MagnitudeWeights kOfAttention = {1, 3};
+  static constexpr MagnitudeWeights kOfGates = {1.5, 5};
+  return (by_magnitude & kFreezeAttention) != 0 ? kOfAttention : kOfGates;
+}
+
+at::Tensor ContentShares::Of(const at::Tensor& coefficient, const at::Tensor& at_reference) const {
+  return at::where(coefficient.abs().gt(at_reference.abs()), opens, closes);
+}
+
+ContentShares SharesOfContent(const MagnitudeWeights& weights, const at::Tensor& size,
+                              const at::Tensor& size_at_reference) {
+  const at::Tensor other = size_at_reference / size;  // not a number where nothing stands on either side
+  const auto share = [&](double weight) {
+    const at::Tensor s = (other / weight).add_(1).reciprocal_();
+    return s.masked_fill_(s.isnan(), 1);
+  };
+  return {share(weights.opens), share(weights.closes)};
+}
+
 MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
   const uint32_t kinds = policy.FrozenKinds();
   const bool first_frozen = first.decomposed && (first.marks & kinds) != 0;
@@ -280,6 +323,9 @@ MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const Rul
   if (first_leads != second_leads) {
     points.first = second_leads ? Point::kReference : Point::kValue;
     points.second = first_leads ? Point::kReference : Point::kValue;
+    const RuleOperand& coefficient = first_leads ? first : second;
+    const bool all = (coefficient.content_first & ~coefficient.by_magnitude) != 0;
+    if (!all) points.weights = &WeightsOfKinds(coefficient.by_magnitude);
   } else {
     points.first = points.second = Point::kMiddle;
   }
@@ -300,6 +346,26 @@ at::Tensor At(const RuleOperand& operand, Point point) {
 Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
   const MeetingPoints points = PointsOf(policy, first, second);
   return {points.first_moves, points.second_moves, At(first, points.first), At(second, points.second)};
+}
+
+Meeting MeetByElement(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
+  const MeetingPoints points = PointsOf(policy, first, second);
+  if (points.weights == nullptr) {
+    return {points.first_moves, points.second_moves, At(first, points.first), At(second, points.second)};
+  }
+  const bool first_leads = points.first == Point::kValue;
+  const RuleOperand& coefficient = first_leads ? first : second;
+  const RuleOperand& content = first_leads ? second : first;
+  const at::DimVector over = SpreadOver(coefficient.value.sizes(), content.value.sizes());
+  const at::Tensor share =
+      SharesOfContent(*points.weights, SizeOver(content.value, over), SizeOver(content.reference, over))
+          .Of(coefficient.value, coefficient.reference);
+  const at::Tensor of_coefficient =
+      coefficient.reference + share * MoveOf(coefficient.value, coefficient.reference, coefficient.finite);
+  const at::Tensor of_content =
+      content.reference + (1 - share) * MoveOf(content.value, content.reference, content.finite);
+  return first_leads ? Meeting{true, true, of_coefficient, of_content}
+                     : Meeting{true, true, of_content, of_coefficient};
 }
 
 }  // namespace addend

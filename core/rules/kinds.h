@@ -66,13 +66,41 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, std::string_view argument,
 // coefficient of the reference, which may be huge (1 / std of nothing), and a move of the coefficient alone is weighed
 // by the reference's content. A frozen factor (Policy::freeze) is met at its value, and its own rows are not read. Two
 // coefficients, and two frozen factors, move by half.
+//
+// Note [Shares by magnitude]
+// A coefficient that shares by magnitude (Policy::by_magnitude) leaves content the share s of the interaction (a - a')
+// (v - v'), by what stands there on both sides: dv meets a' + s (a - a'), and da meets v' + (1 - s) (v - v'), with
+//   s = w |v| / (w |v| + |v'|),   w = opens where |a| > |a'|, closes elsewhere.
+// s is 1 where content appears, 0 where it vanishes; s = 1/2 is by half, and s = 1 content first. It depends on value
+// and reference only, so that the map stays linear in the rows, and at |a| = |a'|, where w jumps, there is no
+// interaction. One number of the coefficient has one share: |v| is the norm of all the content that it multiplies, in
+// products of matrices that of a row (or column) of the content.
+struct MagnitudeWeights {
+  double opens;
+  double closes;
+};
+// The weights of the kinds `by_magnitude` of a coefficient.
+const MagnitudeWeights& WeightsOfKinds(uint32_t by_magnitude);
+// The share of content, where |coefficient| grows and elsewhere. Sizes |v| and |v'| of one shape.
+struct ContentShares {
+  at::Tensor opens;
+  at::Tensor closes;
+  // The share of each number of the coefficient; all broadcast.
+  at::Tensor Of(const at::Tensor& coefficient, const at::Tensor& at_reference) const;
+};
+ContentShares SharesOfContent(const MagnitudeWeights& weights, const at::Tensor& size,
+                              const at::Tensor& size_at_reference);
+
 struct Meeting {
   bool first_moves = false;  // whether the rows of the first factor are read
   bool second_moves = false;
   at::Tensor first;  // what the rows of the second factor meet
   at::Tensor second;
 };
+// For products of every kind. Where a share by magnitude is asked for, the content takes all.
 Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
+// For products element by element, which broadcast; what is met then has the shape of the product.
+Meeting MeetByElement(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
 
 // Names of points, for factors that are not at hand as tensors: PointsOf chooses as Meet does.
 enum class Point { kValue, kReference, kMiddle };
@@ -81,6 +109,9 @@ struct MeetingPoints {
   bool second_moves = false;
   Point first = Point::kValue;
   Point second = Point::kValue;
+  // Set where the factor that is met at its value is a coefficient that shares by magnitude. The points are those of
+  // content first.
+  const MagnitudeWeights* weights = nullptr;
 };
 // Only whether they are decomposed, and the marks of both operands are looked at.
 MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const RuleOperand& second);

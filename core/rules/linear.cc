@@ -7,6 +7,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
@@ -38,6 +39,11 @@ struct Factor {
   bool vector = false;      // one-dimensional: a row on the left, a column on the right
   bool transposed = false;  // linear's weight
   at::Tensor meets;         // [*batch, M, K] or [*batch, K, N]
+  // The rest 1 - s for each number of a coefficient that shares by magnitude (Note [Shares by magnitude] in kinds.h),
+  // and the move of the other factor, which its rows meet times the rest, beside what they meet as they are. Else
+  // undefined.
+  at::Tensor rest;
+  at::Tensor move_of_other;
 };
 
 at::Tensor AsMatrix(const at::Tensor& t, bool is_left, const Factor& factor) {
@@ -49,6 +55,32 @@ at::Tensor DropVectorDims(at::Tensor product, const Factor& left, const Factor& 
   if (right.vector) product = product.squeeze(-1);
   if (left.vector) product = product.squeeze(right.vector ? -1 : -2);
   return product;
+}
+
+// Sets what both factors meet, as matrices, and the rest of a coefficient that shares by magnitude.
+void SetMeetings(const MeetingPoints& points, const RuleOperand& a, const RuleOperand& b, Factor* left, Factor* right) {
+  left->moves = points.first_moves;
+  right->moves = points.second_moves;
+  left->meets = AsMatrix(At(a, points.first), true, *left);
+  right->meets = AsMatrix(At(b, points.second), false, *right);
+  if (points.weights == nullptr) return;
+  const bool left_leads = points.first == Point::kValue;
+  const auto matrix = [&](const at::Tensor& t, bool is_left) { return AsMatrix(t, is_left, is_left ? *left : *right); };
+  // A number of the coefficient multiplies a row of a content on its right, a column of one on its left.
+  const auto size = [&](const at::Tensor& content) {
+    return Transposed(at::norm(content, 2, {left_leads ? -1 : -2}, /*keepdim=*/true));
+  };
+  const RuleOperand& coefficient = left_leads ? a : b;
+  const RuleOperand& content = left_leads ? b : a;
+  const at::Tensor value = matrix(coefficient.value, left_leads);
+  const at::Tensor reference = matrix(coefficient.reference, left_leads);
+  const at::Tensor share = SharesOfContent(*points.weights, size(matrix(content.value, !left_leads)),
+                                           size(matrix(content.reference, !left_leads)))
+                               .Of(value, reference);
+  Factor& leader = left_leads ? *left : *right;
+  leader.meets = reference + share * (value - reference);
+  leader.rest = 1 - share;
+  leader.move_of_other = matrix(MoveOf(content.value, content.reference, content.finite), !left_leads);
 }
 
 // left x right + beta * addend, of which the addend may be missing.
@@ -66,11 +98,20 @@ struct MatrixProduct {
     at::Tensor sum;
     size_t next = 0;
     if (left.moves) {
-      sum = DropVectorDims(RowsTimesPlain(AsMatrix(rows[next++], true, left), right.meets), left, right);
+      const at::Tensor own = AsMatrix(rows[next++], true, left);
+      at::Tensor product = RowsTimesPlain(own, right.meets);
+      if (left.rest.defined()) {
+        product = product + RowsTimesPlain(RightAlign(own, left.rest.dim()) * left.rest, left.move_of_other);
+      }
+      sum = DropVectorDims(product, left, right);
     }
     if (right.moves) {
-      const at::Tensor rows_matrix = AsMatrix(rows[next++], false, right);
-      const at::Tensor product = DropVectorDims(PlainTimesRows(left.meets, rows_matrix), left, right);
+      const at::Tensor own = AsMatrix(rows[next++], false, right);
+      at::Tensor product = PlainTimesRows(left.meets, own);
+      if (right.rest.defined()) {
+        product = product + PlainTimesRows(right.move_of_other, RightAlign(own, right.rest.dim()) * right.rest);
+      }
+      product = DropVectorDims(product, left, right);
       sum = sum.defined() ? sum.add_(product) : product;
     }
     if (addend_moves) {
@@ -86,13 +127,17 @@ struct MatrixProduct {
     Rows out;
     if (left.moves) {
       // A target at one position leaves most of a cotangent zero: those rows are left out, as in Forward.
-      const at::Tensor plain = Transposed(right.meets);
-      const at::Tensor product =
-          plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
+      const auto times = [&](const at::Tensor& matrix) {
+        const at::Tensor plain = Transposed(matrix);
+        return plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
+      };
+      at::Tensor product = times(right.meets);
+      if (left.rest.defined()) product = product + times(left.move_of_other) * left.rest;
       out.push_back(at::sum_to(product, left_sizes));
     }
     if (right.moves) {
       at::Tensor product = at::matmul(Transposed(left.meets), g);
+      if (right.rest.defined()) product = product + at::matmul(Transposed(right.move_of_other), g) * right.rest;
       while (right.transposed && product.dim() > 2) product = product.sum(0);
       out.push_back(at::sum_to(right.transposed ? Transposed(product) : product, right_sizes));
     }
@@ -114,14 +159,11 @@ RuleResult Product(const RuleCall& call, std::string_view left_argument, std::st
   left.vector = a.value.dim() == 1;
   right.vector = b.value.dim() == 1;
   right.transposed = right_transposed;
-  const Meeting meeting = Meet(*call.policy, a, b);
-  left.moves = meeting.first_moves;
-  right.moves = meeting.second_moves;
-  left.meets = AsMatrix(meeting.first, true, left);
-  right.meets = AsMatrix(meeting.second, false, right);
+  SetMeetings(PointsOf(*call.policy, a, b), a, b, &left, &right);
   if (alpha != 1) {
-    left.meets = left.meets * alpha;
-    right.meets = right.meets * alpha;
+    for (at::Tensor* met : {&left.meets, &right.meets, &left.move_of_other, &right.move_of_other}) {
+      if (met->defined()) *met = *met * alpha;
+    }
   }
 
   RuleResult result;

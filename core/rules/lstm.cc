@@ -153,6 +153,7 @@ struct Choice {
   GateSlope slope = GateSlope::kSecant;
   LstmFactor gates = LstmFactor::kMoves;
   LstmFactor initial = LstmFactor::kMoves;  // the cell before the first step
+  uint32_t initial_by_magnitude = 0;        // its marks that share so
 };
 
 // `input` [2, rows, features], `output` [2, rows, width], `hidden` and `cell` [2, batch, *]: at the value and at the
@@ -195,7 +196,15 @@ void FindCoefficients(const Steps& steps, const at::Tensor& input, const at::Ten
   direction.show = at::empty({rows, n}, input.options());
   // Limits for small moves are those of other elementwise functions; see SecantSlope.
   const T small = sizeof(T) == sizeof(double) ? T(2e-6) : T(2e-3);
-  const LstmChoices<T> choices = {choice.slope, choice.gates, small};
+  const MagnitudeWeights& weights = WeightsOfKinds(kFreezeGate);
+  const MagnitudeWeights& of_cell = WeightsOfKinds(choice.initial_by_magnitude);
+  const LstmChoices<T> choices = {choice.slope,
+                                  choice.gates,
+                                  small,
+                                  static_cast<T>(weights.opens),
+                                  static_cast<T>(weights.closes),
+                                  static_cast<T>(of_cell.opens),
+                                  static_cast<T>(of_cell.closes)};
   for (const Step& step : direction.order) {
     const LstmFactor own = &step == &direction.order.front() ? choice.initial : LstmFactor::kMoves;
     for (int64_t b = 0; b < step.size; ++b) {
@@ -573,9 +582,15 @@ at::Tensor OutputOfLayer(const Layout& layout, const Parameters& parameters, int
 Choice ChoiceOf(const Policy& policy, const RuleOperand& cell) {
   Choice choice;
   choice.slope = SlopeOf(policy);
-  if ((policy.content_first & kFreezeGate) != 0) choice.gates = LstmFactor::kLeads;
+  if ((policy.content_first & kFreezeGate) != 0) {
+    choice.gates = (policy.by_magnitude & kFreezeGate) != 0 ? LstmFactor::kByMagnitude : LstmFactor::kLeads;
+  }
   if (policy.Freezes(kFreezeGate)) choice.gates = LstmFactor::kFrozen;
-  if (cell.content_first != 0) choice.initial = LstmFactor::kLeads;
+  if (cell.content_first != 0) {
+    const bool all = (cell.content_first & ~cell.by_magnitude) != 0;
+    choice.initial = all ? LstmFactor::kLeads : LstmFactor::kByMagnitude;
+    choice.initial_by_magnitude = cell.by_magnitude;
+  }
   if ((cell.marks & policy.FrozenKinds()) != 0) choice.initial = LstmFactor::kFrozen;
   if (!cell.decomposed) choice.initial = LstmFactor::kRests;
   return choice;

@@ -49,12 +49,21 @@ Stance<T> StanceOf(LstmFactor factor, LstmFactor other) {
   };
   Stance<T> stance = {reads(factor, other) ? T(1) : T(0), 0};
   if (!reads(factor, other) || !reads(other, factor)) return stance;
-  const bool leads = factor == LstmFactor::kLeads;
-  stance.shift = leads == (other == LstmFactor::kLeads) ? T(0.5) : leads ? T(0) : T(1);
+  const auto leads = [](LstmFactor one) { return one == LstmFactor::kLeads || one == LstmFactor::kByMagnitude; };
+  stance.shift = leads(factor) == leads(other) ? T(0.5) : leads(factor) ? T(0) : T(1);
   return stance;
 }
 
-template <GateSlope kSlope, typename T>
+// Share of the content v of a coefficient a; see Note [Shares by magnitude] in kinds.h.
+template <typename T>
+ADDEND_ALWAYS_INLINE T ShareOf(T a, T at_b, T v, T v_at_b, T opens, T closes) {
+  const T stands = (std::abs(a) > std::abs(at_b) ? opens : closes) * std::abs(v);
+  const T both = stands + std::abs(v_at_b);
+  return both > 0 ? stands / (both > 0 ? both : T(1)) : T(1);
+}
+
+// kShared: gates share by magnitude.
+template <GateSlope kSlope, bool kShared, typename T>
 ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
                                          LstmFactor before, T* of_gates, T* keep, T* show, int64_t n) {
   const T small = choices.small;
@@ -62,6 +71,9 @@ ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<
   const Stance<T> gated = StanceOf<T>(LstmFactor::kMoves, choices.gates);
   const Stance<T> forget = StanceOf<T>(choices.gates, before);
   const Stance<T> kept = StanceOf<T>(before, choices.gates);
+  // The forget gate and the cell before: whichever is the coefficient, if it shares by magnitude.
+  const bool shares_before = kShared && before == LstmFactor::kMoves;
+  const bool before_shares = before == LstmFactor::kByMagnitude && choices.gates == LstmFactor::kMoves;
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) {
     const int64_t f = n + j;
@@ -72,27 +84,43 @@ ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<
     const T of_candidate = SlopeBetween<true, kSlope>(x.sums[c], b.sums[c], x.gates[c], b.gates[c], small);
     const T of_output = SlopeBetween<false, kSlope>(x.sums[o], b.sums[o], x.gates[o], b.gates[o], small);
     const T of_cell = SlopeBetween<true, kSlope>(x.cell[j], b.cell[j], x.squashed[j], b.squashed[j], small);
-    of_gates[j] = gate.rows * of_input * (x.gates[c] + (b.gates[c] - x.gates[c]) * gated.shift);
-    of_gates[f] = forget.rows * of_forget * (x.before[j] + (b.before[j] - x.before[j]) * kept.shift);
-    of_gates[c] = of_candidate * (x.gates[j] + (b.gates[j] - x.gates[j]) * gate.shift);
-    of_gates[o] = gate.rows * of_output * (x.squashed[j] + (b.squashed[j] - x.squashed[j]) * gated.shift);
-    keep[j] = kept.rows * (x.gates[f] + (b.gates[f] - x.gates[f]) * forget.shift);
-    show[j] = of_cell * (x.gates[o] + (b.gates[o] - x.gates[o]) * gate.shift);
+    // How far contents are from their values where the rows of gates meet them; gates are the rest of the way.
+    T candidate = gated.shift;
+    T earlier = kept.shift;
+    T squashed = gated.shift;
+    if (kShared) {
+      candidate = ShareOf(x.gates[j], b.gates[j], x.gates[c], b.gates[c], choices.opens, choices.closes);
+      squashed = ShareOf(x.gates[o], b.gates[o], x.squashed[j], b.squashed[j], choices.opens, choices.closes);
+      const T own = ShareOf(x.gates[f], b.gates[f], x.before[j], b.before[j], choices.opens, choices.closes);
+      earlier = shares_before ? own : earlier;
+    } else {
+      const T own = ShareOf(x.before[j], b.before[j], x.gates[f], b.gates[f], choices.cell_opens, choices.cell_closes);
+      earlier = before_shares ? 1 - own : earlier;
+    }
+    const T input = kShared ? 1 - candidate : gate.shift;
+    const T output = kShared ? 1 - squashed : gate.shift;
+    const T forgotten = shares_before || before_shares ? 1 - earlier : forget.shift;
+    of_gates[j] = gate.rows * of_input * (x.gates[c] + (b.gates[c] - x.gates[c]) * candidate);
+    of_gates[f] = forget.rows * of_forget * (x.before[j] + (b.before[j] - x.before[j]) * earlier);
+    of_gates[c] = of_candidate * (x.gates[j] + (b.gates[j] - x.gates[j]) * input);
+    of_gates[o] = gate.rows * of_output * (x.squashed[j] + (b.squashed[j] - x.squashed[j]) * squashed);
+    keep[j] = kept.rows * (x.gates[f] + (b.gates[f] - x.gates[f]) * forgotten);
+    show[j] = of_cell * (x.gates[o] + (b.gates[o] - x.gates[o]) * output);
   }
 }
 
-template <typename T>
+template <bool kShared, typename T>
 ADDEND_ALWAYS_INLINE void Coefficients(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
                                        LstmFactor before, T* of_gates, T* keep, T* show, int64_t n) {
   switch (choices.slope) {
     case GateSlope::kSecant:
-      return CoefficientsBy<GateSlope::kSecant>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kSecant, kShared>(x, b, choices, before, of_gates, keep, show, n);
     case GateSlope::kScaling:
-      return CoefficientsBy<GateSlope::kScaling>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kScaling, kShared>(x, b, choices, before, of_gates, keep, show, n);
     case GateSlope::kGradient:
-      return CoefficientsBy<GateSlope::kGradient>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kGradient, kShared>(x, b, choices, before, of_gates, keep, show, n);
     case GateSlope::kNone:
-      return CoefficientsBy<GateSlope::kNone>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kNone, kShared>(x, b, choices, before, of_gates, keep, show, n);
   }
 }
 
@@ -151,7 +179,11 @@ ADDEND_ALWAYS_INLINE void AddProduct(const T* row, const T* matrix, T* out, int6
   ADDEND_WIDEST_VECTORS void CoefficientsOf(const LstmPoint<T>& x, const LstmPoint<T>& b,                            \
                                             const LstmChoices<T>& choices, LstmFactor before, T* of_gates, T* keep,  \
                                             T* show, int64_t n) {                                                    \
-    Coefficients(x, b, choices, before, of_gates, keep, show, n);                                                    \
+    if (choices.gates == LstmFactor::kByMagnitude) {                                                                 \
+      Coefficients<true>(x, b, choices, before, of_gates, keep, show, n);                                            \
+    } else {                                                                                                         \
+      Coefficients<false>(x, b, choices, before, of_gates, keep, show, n);                                           \
+    }                                                                                                                \
   }                                                                                                                  \
   ADDEND_WIDEST_VECTORS void ApplyOf(const T* g, const T* before, const T* k, const T* keep, const T* show, T* cell, \
                                      T* hidden, int64_t n) {                                                         \

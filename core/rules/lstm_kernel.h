@@ -21,9 +21,10 @@ enum class GateSlope {
 // How a factor of a product moves; see Note [Products] in kinds.h.
 enum class LstmFactor {
   kMoves,
-  kLeads,   // it moves, and what it multiplies moves after it
-  kFrozen,  // it moves, but the policy reads its value only
-  kRests,   // it is plain
+  kLeads,        // it moves, and what it multiplies moves after it
+  kByMagnitude,  // it moves, and what it multiplies has a share by magnitude: Note [Shares by magnitude] in kinds.h
+  kFrozen,       // it moves, but the policy reads its value only
+  kRests,        // it is plain
 };
 
 // One row of one step, known at both ends of the line.
@@ -40,6 +41,12 @@ struct LstmChoices {
   GateSlope slope;
   LstmFactor gates;
   T small;  // moves up to this are near
+  // Weights of shares by magnitude, where a coefficient opens and where it closes: of gates, and of the cell before the
+  // first step.
+  T opens;
+  T closes;
+  T cell_opens;
+  T cell_closes;
 };
 
 // Coefficients of a step as a linear map on rows of its gates g and of the cell c before it:

@@ -73,6 +73,7 @@ struct RuleOperand {
   bool decomposed = false;
   uint32_t marks = 0;          // bits of Freeze: where the operand comes from
   uint32_t content_first = 0;  // the same, of those kinds that are content_first; only where it is not frozen
+  uint32_t by_magnitude = 0;   // those of these kinds that share by magnitude
   int argument = -1;           // position in the schema
   bool written = false;
   bool finite = false;  // value and reference were seen to be; false: not looked at

@@ -16,6 +16,7 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "core/intercept/operator.h"
 
@@ -493,14 +494,14 @@ Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Ro
 Tracked Through(const std::string& op, const std::vector<TrackedArgument>& arguments, const Policy& policy) {
   std::vector<GivenArgument> own;
   std::vector<at::Tensor> rows;
-  std::vector<uint32_t> origins;
+  std::vector<std::pair<uint32_t, uint32_t>> origins;
   for (const TrackedArgument& argument : arguments) {
     if (!argument.is_tracked) {
       own.emplace_back(argument.fixed);
     } else if (argument.tracked.rows.defined()) {
       own.emplace_back(argument.tracked.value, argument.tracked.reference);
       rows.push_back(argument.tracked.rows);
-      origins.push_back(argument.tracked.content_first);
+      origins.emplace_back(argument.tracked.content_first, argument.tracked.by_magnitude);
     } else {
       own.emplace_back(argument.tracked.value);
     }
@@ -509,13 +510,20 @@ Tracked Through(const std::string& op, const std::vector<TrackedArgument>& argum
   Tracked result{call.outputs[0].value, call.outputs[0].reference, at::Tensor()};
   if (rows.empty()) return result;
   uint32_t shared = ~0u;
+  uint32_t shared_by_magnitude = ~0u;
   for (size_t k = 0, next = 0; k < call.operands.size(); ++k) {
-    if (!call.operands[k].decomposed) continue;
-    call.operands[k].content_first = origins[next++];
-    shared &= call.operands[k].content_first;
+    RuleOperand& operand = call.operands[k];
+    if (!operand.decomposed) continue;
+    std::tie(operand.content_first, operand.by_magnitude) = origins[next++];
+    shared &= operand.content_first;
+    shared_by_magnitude &= operand.by_magnitude;
   }
   result.content_first = RuleOf(call).mark & policy.content_first & ~policy.FrozenKinds();
-  if (RuleOf(call).keeps_marks) result.content_first |= shared;
+  result.by_magnitude = result.content_first & policy.by_magnitude;
+  if (RuleOf(call).keeps_marks) {
+    result.content_first |= shared;
+    result.by_magnitude |= shared_by_magnitude;
+  }
   const RuleResult rule = BuildRule(call);
   Rows inputs;
   for (const int input : rule.inputs) {

@@ -125,6 +125,7 @@ struct Tracked {
   at::Tensor reference;
   at::Tensor rows;             // undefined: plain
   uint32_t content_first = 0;  // as in RuleOperand
+  uint32_t by_magnitude = 0;
 };
 // The first output of an operator whose arguments are tracked tensors or anything else.
 struct TrackedArgument {

@@ -215,7 +215,7 @@ RuleResult Lerp(const RuleCall& call) {
   span.value = end.value - start.value;
   span.reference = end.reference - start.reference;
   span.decomposed = call.Decomposed("self") || call.Decomposed("end");
-  const Meeting meeting = Meet(*call.policy, factor, span);
+  const Meeting meeting = MeetByElement(*call.policy, factor, span);
   std::vector<Term> terms = {{start.operand, 1 - meeting.first}, {end.operand, meeting.first}};
   if (meeting.first_moves) terms.push_back({weight.operand, meeting.second});
   return Elementwise(call, Kind::kBilinear, std::move(terms));

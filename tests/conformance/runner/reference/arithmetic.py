@@ -59,11 +59,25 @@ def rsub(policy, a, b, alpha=1):
     return combination(policy, a, b, -alpha, 1)
 
 
-def bilinear(policy, a, b, f):
+def element_sizes(content, coefficient, leads_left):
+    """The size of what each number of a coefficient multiplies, element by element: one number of the content, or the norm
+    of those along dimensions where the coefficient has one and the content more, the first dimension apart."""
+    rank = max(content.rank, coefficient.rank)
+    over = []
+    for d in range(1, rank):
+        c, v = d - rank + coefficient.rank, d - rank + content.rank
+        if c >= 0 and v >= 0 and coefficient.shape[c] == 1 and content.shape[v] > 1:
+            over.append(v)
+    squares = content.map(lambda x: x * x)
+    return (squares.sum(over, True) if over else squares).map(math.sqrt)
+
+
+def bilinear(policy, a, b, f, sizes=None):
     """A product f, linear in each of its two factors. Of two factors only one of which is frozen, that one is used as it
     is. Of two only one of which is a coefficient whose content comes first, the coefficient moves while the content is
-    the reference's, then the content moves at the coefficient's value. Else each moves at the middle of the other.
-    SPEC.md#products, #content-first, #freeze."""
+    the reference's, then the content moves at the coefficient's value; or the content has a share of what both moved
+    together, found from `sizes`. Else each moves at the middle of the other.
+    SPEC.md#products, #content-first, #by-magnitude, #freeze."""
     a_moves, b_moves = is_composition(a), is_composition(b)
     a_frozen = a_moves and policy.frozen(a.marks)
     b_frozen = b_moves and policy.frozen(b.marks)
@@ -83,6 +97,13 @@ def bilinear(policy, a, b, f):
         left, right = a.value, b.reference
     else:
         left, right = a.reference, b.value
+    weights = policy.weights((a if a_leads else b).marks) if both and a_leads != b_leads and sizes else None
+    if weights:
+        coefficient, content = (a, b) if a_leads else (b, a)
+        share = _shares(weights, coefficient, *(sizes(t, coefficient.value, a_leads) for t in (content.value, content.reference)))
+        rest = share.map(lambda s: 1 - s)
+        met = plus(coefficient.reference, times(share, coefficient.move))
+        left, right = (met, b.reference) if a_leads else (a.reference, met)
 
     def forward(x, y):
         parts = []
@@ -90,14 +111,26 @@ def bilinear(policy, a, b, f):
             parts.append(f(x, right))
         if b_moves:
             parts.append(f(left, y))
+        if weights and a_leads:
+            parts.append(f(times(x, rest), b.move))
+        if weights and b_leads:
+            parts.append(f(a.move, times(y, rest)))
         return sum_rows(parts, f(value_of(a), value_of(b)).shape)
 
     return apply(policy, [a, b], f, forward, shared_marks(a, b))
 
 
+def _shares(weights, coefficient, size, size_at_reference):
+    """w |v| / (w |v| + |v'|), one where nothing stands on either side."""
+    opens, closes = weights
+    w = zip_map(lambda x, y: opens if abs(x) > abs(y) else closes, coefficient.value, coefficient.reference)
+    weighed = times(w, size)
+    return zip_map(lambda p, q: p / (p + q) if p + q else 1.0, weighed, size_at_reference)
+
+
 @operator("aten::mul.Tensor", "aten::mul.Scalar")
 def mul(policy, a, b):
-    return bilinear(policy, as_tensor(a), as_tensor(b), times)
+    return bilinear(policy, as_tensor(a), as_tensor(b), times, element_sizes)
 
 
 def inverse_of(policy, d, marks=frozenset(), pole=0.0):
@@ -171,7 +204,7 @@ def neg(policy, x):
 
 @operator("aten::addcmul")
 def addcmul(policy, x, a, b, value=1):
-    product = bilinear(policy.inner(), a, b, times)
+    product = bilinear(policy.inner(), a, b, times, element_sizes)
     return add(policy.inner(), x, product, value)
 
 
@@ -185,7 +218,8 @@ def addcdiv(policy, x, a, b, value=1):
 def lerp(policy, start, end, weight):
     """start + weight (end - start), one product."""
     inner = policy.inner()
-    return bare(add(inner, start, bilinear(inner, as_tensor(weight), bare(sub(inner, end, start)), times)))
+    return bare(add(inner, start, bilinear(inner, as_tensor(weight), bare(sub(inner, end, start)), times,
+                                           element_sizes)))
 
 
 # ---- writes: SPEC.md#writes

@@ -17,6 +17,7 @@ class Policy:
     bias_number: float = 0.0
     freeze: frozenset = frozenset()
     content_first: frozenset = frozenset()
+    by_magnitude: frozenset = frozenset()
     anchor: str = "baseline"
     missing_rule: str = "error"
     overrides: tuple = ()  # of (selector, key, value), in their order
@@ -28,6 +29,14 @@ class Policy:
     def leads(self, marks):
         """Whether a factor moves before the content that it multiplies: SPEC.md#content-first."""
         return not self.frozen(marks) and bool(self.content_first & marks)
+
+    def weights(self, marks):
+        """The weights of the content's share where a leading factor grows and elsewhere; none where content takes all:
+        SPEC.md#by-magnitude."""
+        kinds = self.content_first & marks
+        if not kinds or kinds - self.by_magnitude:
+            return None
+        return (1.0, 3.0) if "attention" in kinds else (1.5, 5.0)
 
     def inner(self):
         """Inside a fused operator: its parts follow the path rule, and its constant is paid as a whole."""
@@ -77,6 +86,7 @@ def parse(choices):
         bias_number=DEFAULTS.get(bias, 0.0) if bias_number is None else bias_number,
         freeze=kinds,
         content_first=COEFFICIENTS if content_first is None else _kinds(content_first),
+        by_magnitude=_kinds(plain.get("by_magnitude", "attention+gate")),
         anchor=plain.get("anchor", "baseline"),
         missing_rule=plain.get("missing_rule", "error"),
         overrides=overrides,

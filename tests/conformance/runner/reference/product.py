@@ -2,7 +2,7 @@
 
 import math
 
-from arithmetic import add, bilinear, shared_marks
+from arithmetic import add, bilinear, element_sizes, shared_marks
 from composition import apply, is_composition, map_linear, pay, value_of
 from quadrature import integrate
 from registry import operator
@@ -11,7 +11,19 @@ from tensor import Tensor, cat, matmul, plus, positions, scaled, stack, times
 
 @operator("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot")
 def product(policy, a, b):
-    return bilinear(policy, a, b, matmul)
+    return bilinear(policy, a, b, matmul, row_sizes)
+
+
+def row_sizes(content, coefficient, leads_left):
+    """The size of what each number of a coefficient multiplies in a product of matrices: of a row of a content on its right,
+    of a column of one on its left."""
+    squares = content.map(lambda x: x * x)
+    if content.rank > 1:
+        squares = squares.sum([content.rank - (1 if leads_left else 2)], True).transpose(-2, -1)
+    elif not leads_left and coefficient.rank > 1:
+        squares = squares.reshape((squares.shape[0], 1))  # for each row of the coefficient
+    sizes = squares.map(math.sqrt)
+    return sizes if coefficient.rank > 1 or content.rank == 1 else sizes.reshape((-1,))
 
 
 @operator("aten::linear")
@@ -28,7 +40,7 @@ def addmm(policy, addend, a, b, beta=1, alpha=1):
 
 def affine_product(policy, addend, a, b, beta, alpha):
     inner = policy if policy.bias == "residual" and not policy.overrides else policy.inner()
-    result = bilinear(inner, a, b, lambda x, y: scaled(matmul(x, y), alpha))
+    result = bilinear(inner, a, b, lambda x, y: scaled(matmul(x, y), alpha), row_sizes)
     if addend is None or beta == 0:
         return result
     shape = result.shape
@@ -65,7 +77,7 @@ def unmarked_copy(x):
 @operator("aten::outer")
 def outer(policy, a, b):
     return bilinear(policy, map_linear(policy, a, lambda t: t.reshape(t.shape + (1,))) if is_composition(a)
-                    else a.reshape(a.shape + (1,)), b, times)
+                    else a.reshape(a.shape + (1,)), b, times, element_sizes)
 
 
 @operator("aten::linalg_cross")
