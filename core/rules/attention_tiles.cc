@@ -4,10 +4,8 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/lerp.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/softmax.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -132,6 +130,13 @@ void AddMultiplied(const at::Tensor& out, const at::Tensor& left, const at::Tens
 at::Tensor Turned(const at::Tensor& matrices) { return Transposed(matrices, 1, 2); }
 at::Tensor ColumnsOf(const at::Tensor& t, const Columns& columns) { return Narrow(t, 1, columns.first, columns.count); }
 
+// The live columns of t [B, n, S], side by side.
+at::Tensor LiveOf(const at::Tensor& t, const Live& live) {
+  std::vector<at::Tensor> parts;
+  for (const Columns& columns : live) parts.push_back(Narrow(t, 2, columns.first, columns.count));
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+}
+
 // left [B, n, K] x the live columns of right [B, S, K], transposed.
 void ProductTo(const at::Tensor& out, const at::Tensor& left, const at::Tensor& right, const Live& live) {
   ForEach(live, [&](const Columns& columns, int64_t offset) {
@@ -255,28 +260,13 @@ class Heads {
     }
   }
 
-  // Weights as a product with values meets them.
-  struct Weights {
-    at::Tensor met;   // what rows of values meet, [heads, rows, columns]
-    at::Tensor rest;  // 1 - s, where weights share by magnitude; else undefined
-  };
-  // Weights that share by magnitude.
-  Weights SharedWeightsOf(const Strip& strip) const {
-    const auto live = [&](const at::Tensor& shares) {
-      const at::Tensor own = OfKeys(shares, 0);  // [heads, 1, columns]
-      std::vector<at::Tensor> parts;
-      for (const Columns& columns : strip.live) parts.push_back(Narrow(own, 2, columns.first, columns.count));
-      return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
-    };
-    const at::Tensor value = at::softmax(strip.value, 2);
-    const at::Tensor reference = at::softmax(strip.reference, 2);
-    // Weights have no signs.
-    const at::Tensor share = at::where(value.gt(reference), live(call_.shares.opens), live(call_.shares.closes));
-    return {Without(strip, at::lerp(reference, value, share)), 1 - share};
-  }
-  // All others: the weights that rows of values meet.
+  // The weights that rows of values meet.
   at::Tensor WeightsOf(const Strip& strip) const {
     at::Tensor weights;
+    if (call_.rest.defined()) {
+      const at::Tensor rest = LiveOf(OfKeys(call_.rest, 0), strip.live);
+      return Without(strip, at::softmax(strip.value, 2).lerp_(at::softmax(strip.reference, 2), rest));
+    }
     if (call_.weights_meet != Point::kReference) weights = at::softmax(strip.value, 2);
     if (call_.weights_meet != Point::kValue) {
       const at::Tensor other = at::softmax(strip.reference, 2);
@@ -357,11 +347,7 @@ class Heads {
     }
     if (strip.live.empty()) return strip;
     const int64_t width = WidthOf(strip.live);
-    if (mask.defined() && width < columns) {
-      std::vector<at::Tensor> parts;
-      for (const Columns& own : strip.live) parts.push_back(Narrow(mask, 2, own.first, own.count));
-      mask = at::cat(parts, 2);
-    }
+    if (mask.defined() && width < columns) mask = LiveOf(mask, strip.live);
     at::Tensor hidden;
     if (shown < width) {
       const auto options = call_.query.options().dtype(at::kLong);
@@ -580,12 +566,6 @@ class AttentionMap : public LinearMap {
     return Reshaped(MeanProbabilities(path), strip.value.sizes());
   }
 
-  // The weights of a strip; undefined where neither rows of values nor rows of weights read them.
-  Heads::Weights WeightsIn(const Heads& heads, const Strip& strip, bool values_read) const {
-    if (call_.shares.opens.defined()) return heads.SharedWeightsOf(strip);
-    return {values_read ? heads.WeightsOf(strip) : at::Tensor(), at::Tensor()};
-  }
-
   void Apply(const Heads& heads, int64_t at_once, int64_t count, const Inputs& in, const Outputs& out) const {
     const at::Tensor query = heads.OfQueries(in.query, 1);
     const at::Tensor key = heads.OfKeys(in.key, 1);
@@ -595,12 +575,10 @@ class AttentionMap : public LinearMap {
     const at::Tensor all_weights = heads.ToWrite(out.weights, 1);
     const at::Tensor key_meets = query.defined() ? heads.OfKeys(call_.key_meets, 0) : at::Tensor();
     const at::Tensor value_meets = heads.OfKeys(call_.value_meets, 0);
-    const at::Tensor value_move = heads.OfKeys(call_.value_move, 0);
     const int64_t own_heads = value_meets.size(0);
     heads.ForEachStrip(at_once, [&](const Strip& strip) {
       const int64_t n = strip.count;
       const int64_t width = strip.width();
-      const Heads::Weights weights = WeightsIn(heads, strip, value.defined());
       at::Tensor sum;
       if (ReadsScores(call_)) {
         at::Tensor scores;
@@ -633,15 +611,15 @@ class AttentionMap : public LinearMap {
         if (call_.weights_move) {
           const at::Tensor all = at::zeros({own_heads, count * n, value_width_}, output.options());
           AddProduct(all, Stacked(moved), value_meets, strip.live);
-          if (weights.rest.defined()) AddProduct(all, Stacked(moved * weights.rest), value_move, strip.live);
           sum = Unstacked(all, count);
         }
       }
       if (value.defined()) {
         if (!sum.defined()) sum = at::zeros({count, own_heads, n, value_width_}, output.options());
-        OverRows(sum, value, weights.met, [&](const at::Tensor& to, const at::Tensor& from, const at::Tensor& met) {
-          AddProduct(to, met, from, strip.live);
-        });
+        OverRows(sum, value, heads.WeightsOf(strip),
+                 [&](const at::Tensor& to, const at::Tensor& from, const at::Tensor& weights) {
+                   AddProduct(to, weights, from, strip.live);
+                 });
       }
       if (sum.defined()) Narrow(output, 2, strip.first, n).copy_(sum);
     });
@@ -675,7 +653,6 @@ class AttentionMap : public LinearMap {
     const at::Tensor value = heads.OfKeys(to.value, 1);
     const at::Tensor key_meets = query.defined() ? heads.OfKeys(call_.key_meets, 0) : at::Tensor();
     const at::Tensor value_meets = heads.OfKeys(call_.value_meets, 0);
-    const at::Tensor value_move = heads.OfKeys(call_.value_move, 0);
     const int64_t own_heads = value_meets.size(0);
     heads.ForEachStrip(at_once, [&](const Strip& strip) {
       const int64_t n = strip.count;
@@ -683,11 +660,11 @@ class AttentionMap : public LinearMap {
       // [count, heads, n, value width]
       const auto cut = [&](const at::Tensor& t) { return t.defined() ? heads.Cut(t, 1, strip.first, n) : t; };
       const at::Tensor g = from.output.defined() ? cut(from.output).contiguous() : at::Tensor();
-      const Heads::Weights meeting = WeightsIn(heads, strip, value.defined() && g.defined());
       if (value.defined() && g.defined()) {
-        OverRows(value, g, meeting.met, [&](const at::Tensor& back, const at::Tensor& own, const at::Tensor& met) {
-          AddTransposed(back, met, own, strip.live);
-        });
+        OverRows(value, g, heads.WeightsOf(strip),
+                 [&](const at::Tensor& back, const at::Tensor& own, const at::Tensor& weights) {
+                   AddTransposed(back, weights, own, strip.live);
+                 });
       }
       const bool by_output = call_.weights_move && g.defined();
       if (!ReadsScores(call_) || !(by_output || from.weights.defined() || from.sums.defined())) return;
@@ -699,11 +676,6 @@ class AttentionMap : public LinearMap {
           const at::Tensor all = at::empty({own_heads, count * n, width}, Options());
           ProductTo(all, Stacked(g), value_meets, strip.live);
           weights = Unstacked(all, count);
-          if (meeting.rest.defined()) {
-            const at::Tensor by_move = at::empty({own_heads, count * n, width}, Options());
-            ProductTo(by_move, Stacked(g), value_move, strip.live);
-            weights.addcmul_(Unstacked(by_move, count), meeting.rest);
-          }
         } else {
           weights = at::zeros({count, own_heads, n, width}, Options());
         }

@@ -7,15 +7,13 @@
 //   dO = J(scale (dQ K_m^T + Q_m dK^T)) V_m + P_m dV.
 // Transposed, from a cotangent G of O:
 //   dV = P_m^T G,   dS = J(G V_m^T),   dQ = scale dS K_m,   dK = scale dS^T Q_m.
-// Weights that share by magnitude (Note [Shares by magnitude] in kinds.h) leave values the share S of the interaction,
-// for each pair of positions; |V_j| is the norm of a row. With R = 1 - S, and A, A' the weights at both ends:
-//   dO = J(...) V' + (R o J(...)) (V - V') + (A' + S o (A - A')) dV,
-//   dV = (A' + S o (A - A'))^T G,   dS = J(G V'^T + R o (G (V - V')^T)).
-// Weights and scores have one number for each pair of positions, which is too many to keep for long sequences, and J
-// needs the weights at every node. Both are made anew for a few rows of S at a time: a strip of rows that holds all
-// that J needs, and that no other strip needs. So memory grows with the length of the sequence and not with its square,
-// as in FlashAttention (Dao et al. 2022), and each score is computed once for each use of the map. Columns are cut into
-// tiles: what a mask hides from all rows of a strip is left out of it.
+// Weights that share by magnitude (Note [Shares by magnitude] in kinds.h) leave a row V_j of values the share s_j of
+// the interaction, so that V_m = V' + (1 - s) (V - V') and P_m = P' + s (P - P'), column by column. Weights and scores
+// have one number for each pair of positions, which is too many to keep for long sequences, and J needs the weights at
+// every node. Both are made anew for a few rows of S at a time: a strip of rows that holds all that J needs, and that
+// no other strip needs. So memory grows with the length of the sequence and not with its square, as in FlashAttention
+// (Dao et al. 2022), and each score is computed once for each use of the map. Columns are cut into tiles: what a mask
+// hides from all rows of a strip is left out of it.
 //
 // The sums of exponentials, where an operator gives them, have the mean weights for a map: their rows are sums of rows
 // of scores. Weights that an operator gives are as many as the scores, and so are their rows, dP = J dS; where nothing
@@ -64,10 +62,7 @@ struct AttentionCall {
   at::Tensor key_meets;
   at::Tensor value_meets;
   Point weights_meet = Point::kValue;
-  // The shares of the rows of values, [*, 1, S], and the values' move, which rows of weights meet beside the values of
-  // the reference. Undefined unless the weights share by magnitude.
-  ContentShares shares;
-  at::Tensor value_move;
+  at::Tensor rest;  // [*, 1, S]: 1 - s_j where the weights share by magnitude, in place of a point; else undefined
   BesideAttention beside = BesideAttention::kNothing;
 };
 

@@ -5,6 +5,8 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/lerp.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
@@ -207,9 +209,11 @@ RuleResult Build(const RuleCall& call, BesideAttention beside) {
   // A value, query or key that is itself a coefficient leaves all to its content: its shares would need whole columns
   // of what strips make row by row.
   if (product.weights != nullptr && product.first == Point::kValue) {
-    const auto size = [](const at::Tensor& t) { return t.norm(2, {-1}, /*keepdim=*/true).transpose(-2, -1); };
-    own.shares = SharesOfContent(*product.weights, size(value.value), size(value.reference));
-    own.value_move = MoveOf(value.value, value.reference, value.finite);
+    const auto size = [](const at::Tensor& t) { return at::linalg_vector_norm(t, 2, {-1}, /*keepdim=*/true); };
+    // The shares of attention are the same where a weight grows and where it shrinks.
+    const at::Tensor rest = RestOfContent(product.weights->opens, size(value.value), size(value.reference));
+    own.rest = rest.transpose(-2, -1);
+    own.value_meets = at::lerp(value.reference, value.value, rest);
   }
 
   RuleResult result;

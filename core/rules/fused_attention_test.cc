@@ -155,7 +155,6 @@ struct Written {
   Tensor query, key, value;        // those that rows meet
   Tensor scores, scores_at_start;  // [*, T, S]
   Tensor weights;                  // what rows of values meet
-  Tensor rest, value_move;         // where weights share by magnitude: 1 - s, and the move of values
   bool query_moves, key_moves, weights_move, value_moves;
   double scale;
   int pieces = 1;  // of the line, for the quadrature
@@ -235,17 +234,12 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
     own.value = Repeated(both ? (by_half ? middle(2) : end(2, false)) : end(2, true), heads);
     own.weights = both && by_half ? (Softmax(own.scores) + Softmax(own.scores_at_start)) / 2 : Softmax(own.scores);
     if (both && sharing == Sharing::kMagnitude) {
-      // s = w |V_j| / (w |V_j| + |V'_j|), w = 1 where a weight grows and 3 elsewhere.
-      const auto length = [&](bool value) {
-        return Repeated(end(2, value), heads).square().sum(-1).sqrt().unsqueeze(-2);
-      };
-      const Tensor at_start = Softmax(own.scores_at_start);
-      const Tensor three = at::full_like(own.weights, 3);
-      const Tensor weighed = at::where(own.weights > at_start, three / 3, three) * length(true);
-      const Tensor share = weighed / (weighed + length(false));
-      own.rest = 1 - share;
-      own.value_move = Repeated(end(2, true) - end(2, false), heads);
-      own.weights = share * own.weights + own.rest * at_start;
+      // s = 1.5 |V_j| / (1.5 |V_j| + |V'_j|)
+      const auto length = [&](bool value) { return Repeated(end(2, value), heads).square().sum(-1).sqrt(); };
+      const Tensor share = (1.5 * length(true) / (1.5 * length(true) + length(false))).unsqueeze(-2);
+      const Tensor of_rows = share.transpose(-2, -1);
+      own.value = of_rows * Repeated(end(2, false), heads) + (1 - of_rows) * Repeated(end(2, true), heads);
+      own.weights = share * own.weights + (1 - share) * Softmax(own.scores_at_start);
     }
     return own;
   }
@@ -302,11 +296,7 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
             scores = scores.defined() ? scores + more : more;
           }
           Tensor expected;
-          if (own.weights_move) {
-            const Tensor moved = own.Along(scores);
-            expected = at::matmul(moved, own.value);
-            if (own.rest.defined()) expected = expected + at::matmul(moved * own.rest, own.value_move);
-          }
+          if (own.weights_move) expected = at::matmul(own.Along(scores), own.value);
           if (own.value_moves) {
             const Tensor more = at::matmul(own.weights, Repeated(of(2), heads));
             expected = expected.defined() ? expected + more : more;
@@ -342,12 +332,7 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
             Sizes of_scores(own.scores.sizes().vec());
             of_scores.insert(of_scores.begin(), count);
             Tensor to_weights = at::zeros(of_scores, at::kDouble);
-            if (output.defined() && own.weights_move) {
-              to_weights = at::matmul(output, own.value.transpose(-2, -1));
-              if (own.rest.defined()) {
-                to_weights = to_weights + own.rest * at::matmul(output, own.value_move.transpose(-2, -1));
-              }
-            }
+            if (output.defined() && own.weights_move) to_weights = at::matmul(output, own.value.transpose(-2, -1));
             if (weights && g[1].defined()) to_weights = to_weights + g[1].to(at::kDouble);
             const Tensor to_scores = own.Along(to_weights, by_sums);
             for (size_t k = 0; k < back.size(); ++k) {

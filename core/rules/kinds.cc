@@ -4,8 +4,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
@@ -15,6 +14,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -204,7 +204,7 @@ at::DimVector SpreadOver(at::IntArrayRef coefficient, at::IntArrayRef content) {
 
 // The norm over some dimensions, which stay; of none of them the magnitude.
 at::Tensor SizeOver(const at::Tensor& t, const at::DimVector& over) {
-  return over.empty() ? t.abs() : at::norm(t, 2, over, /*keepdim=*/true);
+  return over.empty() ? t.abs() : at::linalg_vector_norm(t, 2, over, /*keepdim=*/true);
 }
 
 }  // namespace
@@ -290,23 +290,23 @@ at::Tensor Middle(const RuleOperand& operand) {
 
 const MagnitudeWeights& WeightsOfKinds(uint32_t by_magnitude) {
   // Round numbers out of a flat optimum, see docs/policies.md#by_magnitude.
-  static constexpr MagnitudeWeights kOfAttention = {1, 3};
+  static constexpr MagnitudeWeights kOfAttention = {1.5, 1.5};
   static constexpr MagnitudeWeights kOfGates = {1.5, 5};
   return (by_magnitude & kFreezeAttention) != 0 ? kOfAttention : kOfGates;
 }
 
-at::Tensor ContentShares::Of(const at::Tensor& coefficient, const at::Tensor& at_reference) const {
-  return at::where(coefficient.abs().gt(at_reference.abs()), opens, closes);
+at::Tensor RestOfContent(double weight, const at::Tensor& size, const at::Tensor& size_at_reference) {
+  const bool is_double = size.scalar_type() == at::kDouble;
+  const double least = is_double ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  return size_at_reference / at::add(size_at_reference, size, weight).clamp_min_(least);
 }
 
-ContentShares SharesOfContent(const MagnitudeWeights& weights, const at::Tensor& size,
-                              const at::Tensor& size_at_reference) {
-  const at::Tensor other = size_at_reference / size;  // not a number where nothing stands on either side
-  const auto share = [&](double weight) {
-    const at::Tensor s = (other / weight).add_(1).reciprocal_();
-    return s.masked_fill_(s.isnan(), 1);
-  };
-  return {share(weights.opens), share(weights.closes)};
+at::Tensor RestOfContent(const MagnitudeWeights& weights, const at::Tensor& size, const at::Tensor& size_at_reference,
+                         const at::Tensor& coefficient, const at::Tensor& at_reference) {
+  const at::Tensor opens = RestOfContent(weights.opens, size, size_at_reference);
+  if (weights.opens == weights.closes) return opens;
+  return at::where(coefficient.abs().gt(at_reference.abs()), opens,
+                   RestOfContent(weights.closes, size, size_at_reference));
 }
 
 MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
@@ -357,13 +357,11 @@ Meeting MeetByElement(const Policy& policy, const RuleOperand& first, const Rule
   const RuleOperand& coefficient = first_leads ? first : second;
   const RuleOperand& content = first_leads ? second : first;
   const at::DimVector over = SpreadOver(coefficient.value.sizes(), content.value.sizes());
-  const at::Tensor share =
-      SharesOfContent(*points.weights, SizeOver(content.value, over), SizeOver(content.reference, over))
-          .Of(coefficient.value, coefficient.reference);
+  const at::Tensor rest = RestOfContent(*points.weights, SizeOver(content.value, over),
+                                        SizeOver(content.reference, over), coefficient.value, coefficient.reference);
   const at::Tensor of_coefficient =
-      coefficient.reference + share * MoveOf(coefficient.value, coefficient.reference, coefficient.finite);
-  const at::Tensor of_content =
-      content.reference + (1 - share) * MoveOf(content.value, content.reference, content.finite);
+      coefficient.value - rest * MoveOf(coefficient.value, coefficient.reference, coefficient.finite);
+  const at::Tensor of_content = content.reference + rest * MoveOf(content.value, content.reference, content.finite);
   return first_leads ? Meeting{true, true, of_coefficient, of_content}
                      : Meeting{true, true, of_content, of_coefficient};
 }

@@ -70,7 +70,7 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, std::string_view argument,
 // Note [Shares by magnitude]
 // A coefficient that shares by magnitude (Policy::by_magnitude) leaves content the share s of the interaction (a - a')
 // (v - v'), by what stands there on both sides: dv meets a' + s (a - a'), and da meets v' + (1 - s) (v - v'), with
-//   s = w |v| / (w |v| + |v'|),   w = opens where |a| > |a'|, closes elsewhere.
+//   s = w |v| / (w |v| + |v'|),   w = opens where |a| > |a'|, closes elsewhere; of attention both are the same.
 // s is 1 where content appears, 0 where it vanishes; s = 1/2 is by half, and s = 1 content first. It depends on value
 // and reference only, so that the map stays linear in the rows, and at |a| = |a'|, where w jumps, there is no
 // interaction. One number of the coefficient has one share: |v| is the norm of all the content that it multiplies, in
@@ -81,15 +81,12 @@ struct MagnitudeWeights {
 };
 // The weights of the kinds `by_magnitude` of a coefficient.
 const MagnitudeWeights& WeightsOfKinds(uint32_t by_magnitude);
-// The share of content, where |coefficient| grows and elsewhere. Sizes |v| and |v'| of one shape.
-struct ContentShares {
-  at::Tensor opens;
-  at::Tensor closes;
-  // The share of each number of the coefficient; all broadcast.
-  at::Tensor Of(const at::Tensor& coefficient, const at::Tensor& at_reference) const;
-};
-ContentShares SharesOfContent(const MagnitudeWeights& weights, const at::Tensor& size,
-                              const at::Tensor& size_at_reference);
+// The share of the coefficient, 1 - s = |v'| / (w |v| + |v'|), for sizes of one shape; 0 where nothing stands on either
+// side.
+at::Tensor RestOfContent(double weight, const at::Tensor& size, const at::Tensor& size_at_reference);
+// The rest 1 - s of each number of a coefficient, whose shape broadcasts with that of the sizes.
+at::Tensor RestOfContent(const MagnitudeWeights& weights, const at::Tensor& size, const at::Tensor& size_at_reference,
+                         const at::Tensor& coefficient, const at::Tensor& at_reference);
 
 struct Meeting {
   bool first_moves = false;  // whether the rows of the first factor are read

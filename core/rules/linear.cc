@@ -7,7 +7,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
@@ -68,19 +68,25 @@ void SetMeetings(const MeetingPoints& points, const RuleOperand& a, const RuleOp
   const auto matrix = [&](const at::Tensor& t, bool is_left) { return AsMatrix(t, is_left, is_left ? *left : *right); };
   // A number of the coefficient multiplies a row of a content on its right, a column of one on its left.
   const auto size = [&](const at::Tensor& content) {
-    return Transposed(at::norm(content, 2, {left_leads ? -1 : -2}, /*keepdim=*/true));
+    return Transposed(at::linalg_vector_norm(content, 2, {left_leads ? -1 : -2}, /*keepdim=*/true));
   };
   const RuleOperand& coefficient = left_leads ? a : b;
   const RuleOperand& content = left_leads ? b : a;
   const at::Tensor value = matrix(coefficient.value, left_leads);
   const at::Tensor reference = matrix(coefficient.reference, left_leads);
-  const at::Tensor share = SharesOfContent(*points.weights, size(matrix(content.value, !left_leads)),
-                                           size(matrix(content.reference, !left_leads)))
-                               .Of(value, reference);
+  const at::Tensor move = matrix(MoveOf(content.value, content.reference, content.finite), !left_leads);
   Factor& leader = left_leads ? *left : *right;
-  leader.meets = reference + share * (value - reference);
-  leader.rest = 1 - share;
-  leader.move_of_other = matrix(MoveOf(content.value, content.reference, content.finite), !left_leads);
+  Factor& follower = left_leads ? *right : *left;
+  const at::Tensor rest = RestOfContent(*points.weights, size(matrix(content.value, !left_leads)),
+                                        size(matrix(content.reference, !left_leads)), value, reference);
+  leader.meets = value - rest * (value - reference);
+  if (points.weights->opens == points.weights->closes) {
+    // One share for a row of the content: it is met at one point.
+    follower.meets = follower.meets + Transposed(rest) * move;
+  } else {
+    leader.rest = rest;
+    leader.move_of_other = move;
+  }
 }
 
 // left x right + beta * addend, of which the addend may be missing.

@@ -36,7 +36,7 @@ class Policy:
         kinds = self.content_first & marks
         if not kinds or kinds - self.by_magnitude:
             return None
-        return (1.0, 3.0) if "attention" in kinds else (1.5, 5.0)
+        return (1.5, 1.5) if "attention" in kinds else (1.5, 5.0)
 
     def inner(self):
         """Inside a fused operator: its parts follow the path rule, and its constant is paid as a whole."""
