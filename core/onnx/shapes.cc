@@ -145,11 +145,14 @@ Results Split(const Context& context) {
   return at::split_with_sizes(x, lengths, axis);
 }
 
-// Part of an axis, backward for a negative step: a start before the first element is then the first.
+// Part of an axis, backward for a negative step: a start before the first element is then the first. Writers say "from
+// the first" and "to the last" by the least and the largest integer, with which LibTorch cannot reckon.
 Tensor Cut(const Tensor& x, int64_t axis, int64_t start, int64_t end, int64_t step) {
-  if (step > 0) return at::slice(x, axis, start, end, step);
   const int64_t size = x.size(axis);
   if (size == 0) return x;
+  if (step > 0) {
+    return at::slice(x, axis, std::clamp(start, -size, size), std::clamp(end, -size, size), std::min(step, size));
+  }
   const int64_t first = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size - 1);
   const int64_t beyond = std::clamp<int64_t>(end < 0 ? end + size : end, -1, size - 1);
   if (first <= beyond) return at::slice(x, axis, 0, 0);

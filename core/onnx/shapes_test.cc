@@ -24,8 +24,18 @@ Tensor Sliced(int64_t start, int64_t end, int64_t step) {
   return ResultOf(*model, {Numbers(5)});
 }
 
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+
+// PyTorch's exporter writes the least integer for a start that is not given.
+TEST(OnnxShapes, SlicesFromTheLeastInteger) {
+  EXPECT_TRUE(at::equal(Sliced(kLeast, -2, 1), at::tensor({0.0F, 1.0F, 2.0F})));
+  EXPECT_TRUE(at::equal(Sliced(kLeast, kMost, 2), at::tensor({0.0F, 2.0F, 4.0F})));
+  EXPECT_TRUE(at::equal(Sliced(1, kMost, kMost), at::tensor({1.0F})));
+  EXPECT_EQ(Sliced(kLeast, kLeast, 1).numel(), 0);
+  EXPECT_EQ(Sliced(kMost, kMost, 1).numel(), 0);
+}
+
 TEST(OnnxShapes, SlicesBackward) {
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
   EXPECT_TRUE(at::equal(Sliced(kMost, kLeast, -2), at::tensor({4.0F, 2.0F, 0.0F})));
   EXPECT_TRUE(at::equal(Sliced(3, 0, -2), at::tensor({3.0F, 1.0F})));
   EXPECT_TRUE(at::equal(Sliced(4, -100, kLeast), at::tensor({4.0F})));
