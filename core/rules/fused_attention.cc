@@ -19,6 +19,7 @@
 
 #include "core/base/error.h"
 #include "core/base/host_read.h"
+#include "core/base/views.h"
 #include "core/intercept/operator.h"
 #include "core/intercept/own_operators.h"
 #include "core/rules/for_loops.h"
@@ -209,11 +210,11 @@ RuleResult Build(const RuleCall& call, BesideAttention beside) {
   // A value, query or key that is itself a coefficient leaves all to its content: its shares would need whole columns
   // of what strips make row by row.
   if (product.weights != nullptr && product.first == Point::kValue) {
-    const auto size = [](const at::Tensor& t) { return at::linalg_vector_norm(t, 2, {-1}, /*keepdim=*/true); };
+    const auto size = [](const at::Tensor& t) { return at::linalg_vector_norm(t, 2, {-1}); };
     // The shares of attention are the same where a weight grows and where it shrinks.
     const at::Tensor rest = RestOfContent(product.weights->opens, size(value.value), size(value.reference));
-    own.rest = rest.transpose(-2, -1);
-    own.value_meets = at::lerp(value.reference, value.value, rest);
+    own.rest = Unsqueezed(rest, rest.dim() - 1);
+    own.value_meets = at::lerp(value.reference, value.value, Unsqueezed(rest, rest.dim()));
   }
 
   RuleResult result;

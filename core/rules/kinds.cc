@@ -4,6 +4,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/lerp.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -279,7 +280,7 @@ at::Tensor Middle(const RuleOperand& operand) {
   if (!operand.decomposed) return operand.value;
   const at::Tensor& x = operand.value;
   const at::Tensor& b = operand.reference;
-  if (!ForFlatLoops(x, b)) return (x + b).div_(2);
+  if (!ForFlatLoops(x, b)) return operand.finite ? at::lerp(b, x, 0.5) : (x + b).div_(2);
   const at::Tensor middle = at::empty(x.sizes(), x.options());
   DispatchReal(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);

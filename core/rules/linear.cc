@@ -3,11 +3,12 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/lerp.h>
 #include <ATen/ops/linalg_cross.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
@@ -21,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/host_read.h"
+#include "core/base/views.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -66,27 +68,30 @@ void SetMeetings(const MeetingPoints& points, const RuleOperand& a, const RuleOp
   if (points.weights == nullptr) return;
   const bool left_leads = points.first == Point::kValue;
   const auto matrix = [&](const at::Tensor& t, bool is_left) { return AsMatrix(t, is_left, is_left ? *left : *right); };
-  // A number of the coefficient multiplies a row of a content on its right, a column of one on its left.
-  const auto size = [&](const at::Tensor& content) {
-    return Transposed(at::linalg_vector_norm(content, 2, {left_leads ? -1 : -2}, /*keepdim=*/true));
-  };
   const RuleOperand& coefficient = left_leads ? a : b;
   const RuleOperand& content = left_leads ? b : a;
   const at::Tensor value = matrix(coefficient.value, left_leads);
   const at::Tensor reference = matrix(coefficient.reference, left_leads);
-  const at::Tensor move = matrix(MoveOf(content.value, content.reference, content.finite), !left_leads);
+  const at::Tensor content_value = matrix(content.value, !left_leads);
+  const at::Tensor content_reference = matrix(content.reference, !left_leads);
+  // A number of the coefficient multiplies a row of a content on its right, a column of one on its left. [*, K]
+  const auto size = [&](const at::Tensor& t) { return at::linalg_vector_norm(t, 2, {left_leads ? -1 : -2}); };
+  const at::Tensor sizes = size(content_value);
+  const at::Tensor sizes_at_reference = size(content_reference);
+  const auto along = [](const at::Tensor& t, bool is_row) { return Unsqueezed(t, is_row ? t.dim() - 1 : t.dim()); };
   Factor& leader = left_leads ? *left : *right;
   Factor& follower = left_leads ? *right : *left;
-  const at::Tensor rest = RestOfContent(*points.weights, size(matrix(content.value, !left_leads)),
-                                        size(matrix(content.reference, !left_leads)), value, reference);
-  leader.meets = value - rest * (value - reference);
   if (points.weights->opens == points.weights->closes) {
     // One share for a row of the content: it is met at one point.
-    follower.meets = follower.meets + Transposed(rest) * move;
-  } else {
-    leader.rest = rest;
-    leader.move_of_other = move;
+    const at::Tensor rest = RestOfContent(points.weights->opens, sizes, sizes_at_reference);
+    leader.meets = at::lerp(value, reference, along(rest, left_leads));
+    follower.meets = at::lerp(content_reference, content_value, along(rest, !left_leads));
+    return;
   }
+  leader.rest =
+      RestOfContent(*points.weights, along(sizes, left_leads), along(sizes_at_reference, left_leads), value, reference);
+  leader.meets = at::lerp(value, reference, leader.rest);
+  leader.move_of_other = content_value - content_reference;
 }
 
 // left x right + beta * addend, of which the addend may be missing.

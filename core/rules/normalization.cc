@@ -10,8 +10,10 @@
 // normalizer is frozen, inverse is the value's 1/std and the second term is gone.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/lerp.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/ones_like.h>
@@ -124,14 +126,14 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sh
   n.inverse = rx;
   if (sharing == Sharing::kFrozen) return n;
   const auto [b, rb] = ends_of(input.reference);
-  n.middle = ((x + b) / 2).contiguous();
+  n.middle = at::lerp(b, x, 0.5).contiguous();
   const at::Tensor product = rx * rb;
   n.bend = (-2 * product * product / (rx + rb)).contiguous();
   const at::Tensor at_start = largest(input.reference);
   const at::Tensor both = largest(input.value) + at_start;
   if (sharing == Sharing::kContentFirst) {
     n.met = b.contiguous();
-    if (both.numel() > 0) at_most(both * rx + at_start * rb);
+    if (both.numel() > 0) at_most(at::addcmul(at_start * rb, both, rx));
   } else {
     n.met = n.middle;
     n.inverse = ((rx + rb) / 2).contiguous();
