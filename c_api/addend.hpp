@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -38,6 +39,7 @@ class Error : public std::runtime_error {
       : std::runtime_error(addend_status_message(status)), status_(status, addend_status_release) {}
   // One of addend_code.
   int32_t code() const { return addend_status_code(status_.get()); }
+  // Source location in the library; empty unless ContextOptions::Detail asked for it.
   std::string detail() const { return addend_status_detail(status_.get()); }
   // Data of the message, by key ("op", "module_path", ...); "" if there is none.
   std::string payload(const std::string& key) const {
@@ -64,16 +66,20 @@ inline void Check(addend_status* status) {
 template <typename H, void (*kRelease)(H*)>
 class Handle {
  public:
+  // No handle.
   Handle() = default;
   // Takes over the handle, which the last copy releases.
   explicit Handle(H* handle) : handle_(handle, kRelease) {}
+  // The handle, for functions of the C interface; it stays owned.
   H* get() const { return handle_.get(); }
+  // Whether there is a handle.
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:
   std::shared_ptr<H> handle_;
 };
 
+// The text of a string of the C interface, which is released.
 inline std::string Take(addend_string* text) {
   const std::unique_ptr<addend_string, void (*)(addend_string*)> owner(text, addend_string_release);
   return std::string(addend_string_data(text), addend_string_size(text));
@@ -86,6 +92,7 @@ inline std::string LibTorchVersion() { return addend_libtorch_version(); }
 inline void CheckLibTorch() { Check(addend_check_libtorch()); }
 // Loads the LibTorch in `folder` if this process has loaded none; then throws like CheckLibTorch().
 inline void LoadLibTorch(const std::string& folder) { Check(addend_load_libtorch(folder.c_str())); }
+// Whether this process has loaded a LibTorch already.
 inline bool LibTorchIsLoaded() { return addend_libtorch_is_loaded() != 0; }
 // Text for reports of problems: releases, files, LibTorch, threads, devices. Never fails.
 inline std::string ShowConfig() { return addend_show_config(); }
@@ -98,6 +105,7 @@ struct Operator {
   std::string kind;     // "path"
   std::string schemas;  // in this LibTorch, one a line
 };
+// The operators that have a rule, in the order of their names.
 inline std::vector<Operator> Operators() {
   std::vector<Operator> operators;
   for (size_t k = 0; k < addend_op_count(); ++k) {
@@ -109,7 +117,9 @@ inline std::vector<Operator> Operators() {
 // A switch that ends runs from another thread; see Request::CancelledBy.
 class Cancellation : public Handle<addend_cancellation, addend_cancellation_release> {
  public:
+  // A switch that is off.
   Cancellation() : Handle(Created()) {}
+  // Ends the runs that look at it, each before its next operator.
   void Cancel() const { addend_cancellation_cancel(get()); }
 
  private:
@@ -131,10 +141,12 @@ inline constexpr int32_t kDtypeOf<int64_t> = ADDEND_INT64;
 template <>
 inline constexpr int32_t kDtypeOf<int32_t> = ADDEND_INT32;
 
+// A plain tensor, on its way into the library or out of it.
 class Tensor : public Handle<addend_tensor, addend_tensor_release> {
  public:
   using Handle::Handle;
 
+  // A tensor of a copy of the numbers, row by row: Tensor::Copy<float>({1, 2, 3, 4, 5, 6}, {2, 3}).
   template <typename T>
   static Tensor Copy(const std::vector<T>& numbers, const std::vector<int64_t>& dims) {
     static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
@@ -190,6 +202,7 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     return std::shared_ptr<void>(at_tensor, addend_libtorch_tensor_release);
   }
 
+  // The sizes of its dimensions.
   std::vector<int64_t> sizes() const {
     std::vector<int64_t> sizes(addend_tensor_num_dims(get()));
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_tensor_size(get(), d);
@@ -203,7 +216,9 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   }
   // Bytes of the elements, one behind the other.
   size_t num_bytes() const { return addend_tensor_num_bytes(get()); }
+  // One of addend_dtype.
   int32_t dtype() const { return addend_tensor_dtype(get()); }
+  // "cpu" or "cuda:0".
   std::string device() const { return addend_tensor_device(get()); }
 
   // The elements, converted to T and copied.
@@ -218,6 +233,7 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     const T* data = static_cast<const T*>(addend_tensor_data(converted));
     return std::vector<T>(data, data + count);
   }
+  // The tensor as PyTorch prints it, in several lines.
   std::string ToString() const {
     addend_string* text = nullptr;
     Check(addend_tensor_to_string(get(), &text));
@@ -249,10 +265,12 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   }
 };
 
+// The tensors of a .safetensors or .npy file. Files are written as .safetensors.
 class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release> {
  public:
   using Handle::Handle;
 
+  // Reads a file.
   static TensorFile Read(const std::string& path) {
     addend_tensor_file* file = nullptr;
     Check(addend_tensor_file_read(path.c_str(), &file));
@@ -264,20 +282,29 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     Check(addend_tensor_file_decode(bytes.data(), bytes.size(), name.c_str(), &file));
     return TensorFile(file);
   }
+  // An empty file, to be filled by Add.
   static TensorFile Create() {
     addend_tensor_file* file = nullptr;
     Check(addend_tensor_file_create(&file));
     return TensorFile(file);
   }
 
+  // The names of the tensors, in order; that of a .npy file is "".
   std::vector<std::string> names() const {
     std::vector<std::string> names(addend_tensor_file_size(get()));
     for (size_t k = 0; k < names.size(); ++k) names[k] = addend_tensor_file_name(get(), k);
     return names;
   }
+  // A tensor by its name, on the memory of the file.
   Tensor tensor(const std::string& name) const {
     addend_tensor* tensor = nullptr;
     Check(addend_tensor_file_tensor(get(), name.c_str(), &tensor));
+    return Tensor(tensor);
+  }
+  // The first tensor of the file, which is the only one of a .npy file.
+  Tensor First() const {
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_file_tensor(get(), nullptr, &tensor));
     return Tensor(tensor);
   }
   // The metadata under a key; "" if there is none.
@@ -285,14 +312,17 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     const char* value = addend_tensor_file_metadata(get(), key.c_str());
     return value == nullptr ? "" : value;
   }
+  // Adds a tensor, or replaces the one of that name.
   TensorFile& Add(const std::string& name, const Tensor& tensor) {
     Check(addend_tensor_file_add(get(), name.c_str(), tensor.get()));
     return *this;
   }
+  // Lets the file say something under a key.
   TensorFile& SetMetadata(const std::string& key, const std::string& value) {
     Check(addend_tensor_file_set_metadata(get(), key.c_str(), value.c_str()));
     return *this;
   }
+  // Writes it as .safetensors, all or nothing.
   void Write(const std::string& path) const { Check(addend_tensor_file_write(get(), path.c_str())); }
   // The bytes that Write would write.
   std::string Encode() const {
@@ -329,6 +359,7 @@ inline std::string InteractionsHtml(const std::string& json) {
   return Take(text);
 }
 
+// One number and its parts: value = reference + contributions + leftover, up to the recovery error.
 class Explanation : public Handle<addend_explanation, addend_explanation_release> {
  public:
   using Handle::Handle;
@@ -340,20 +371,33 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     return Explanation(explanation);
   }
 
+  // The value that the model computed.
   double value() const { return addend_explanation_number(get(), ADDEND_NUMBER_VALUE); }
+  // The reference: the value on the baseline.
   double reference() const { return addend_explanation_number(get(), ADDEND_NUMBER_REFERENCE); }
+  // The leftover: summand that belongs to no component.
   double leftover() const { return addend_explanation_number(get(), ADDEND_NUMBER_LEFTOVER); }
+  // The sum of reference, contributions and leftover.
   double recovery() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY); }
+  // Recovery minus value: rounding, unless something is wrong.
   double recovery_error() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY_ERROR); }
+  // How much cancels: the magnitudes of all parts, or that of the reference if it is larger, over the smaller of
+  // |value| and |value - reference|; 1 where nothing does.
   double conditioning() const { return addend_explanation_number(get(), ADDEND_NUMBER_CONDITIONING); }
+  // The sum of all magnitudes, against which rounding is measured.
   double mass() const { return addend_explanation_number(get(), ADDEND_NUMBER_MASS); }
   // Baselines that the numbers are means over, and how a component's contribution varies with them; see addend.h.
   int64_t num_baselines() const { return addend_explanation_num_baselines(get()); }
+  // The standard errors of the contributions, which are means over several baselines; NaN where there was one.
   std::vector<double> StandardErrors() const { return ByComponent(addend_explanation_standard_error); }
+  // The share of baselines under which a contribution has the sign of their mean; NaN where there was one.
   std::vector<double> SameSign() const { return ByComponent(addend_explanation_same_sign); }
+  // The number that is explained: "[0, 7]", or "[0, 7] minus [0, 2]".
   std::string target() const { return addend_explanation_target(get()); }
+  // How many components there are.
   int64_t numc() const { return addend_explanation_numc(get()); }
 
+  // The contribution of one component: its position on the component axis, its name, and how much it adds.
   struct Contribution {
     int64_t component;
     std::string name;
@@ -370,11 +414,20 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     }
     return top;
   }
+  // The explained number as a sum, in one line.
+  std::string ToString() const {
+    char sum[160];
+    std::snprintf(sum, sizeof(sum), ": value %.6g = reference %.6g + %lld contributions %.6g + leftover %.6g", value(),
+                  reference(), static_cast<long long>(numc()), recovery() - reference() - leftover(), leftover());
+    return target() + sum;
+  }
+  // All of it as a page for a browser, which needs nothing else.
   std::string Html() const {
     addend_string* text = nullptr;
     Check(addend_explanation_html(get(), &text));
     return Take(text);
   }
+  // All of it as a JSON object.
   std::string Json() const {
     addend_string* text = nullptr;
     Check(addend_explanation_json(get(), &text));
@@ -395,10 +448,12 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   }
 };
 
+// A tensor as a sum: its components, one for each part of the input, and the residual, which is reference + leftover.
 class Composition : public Handle<addend_composition, addend_composition_release> {
  public:
   using Handle::Handle;
 
+  // A composition of given parts: components [numc, *S], reference and leftover [*S]. `in_graph`: for Gradient().
   static Composition FromTensors(const Tensor& components, const Tensor& reference = {}, const Tensor& leftover = {},
                                  bool in_graph = false) {
     addend_composition* composition = nullptr;
@@ -414,6 +469,7 @@ class Composition : public Handle<addend_composition, addend_composition_release
         addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), offset, numc, &composition));
     return Composition(composition);
   }
+  // One component for each label, -1 standing for none. `numc` -1: no more than needed.
   static Composition FromLabels(const Tensor& value, const Tensor& labels, const Tensor& baseline = {},
                                 int64_t numc = -1) {
     addend_composition* composition = nullptr;
@@ -421,21 +477,31 @@ class Composition : public Handle<addend_composition, addend_composition_release
     return Composition(composition);
   }
 
+  // How many components it has.
   int64_t numc() const { return addend_composition_numc(get()); }
   // Type of the value; the parts of half types are float32.
   int32_t dtype() const { return addend_composition_dtype(get()); }
+  // "cpu" or "cuda:0".
   std::string device() const { return addend_composition_device(get()); }
+  // The sizes of the value.
   std::vector<int64_t> sizes() const {
     std::vector<int64_t> sizes(addend_composition_num_dims(get()));
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_composition_size(get(), d);
     return sizes;
   }
+  // All components, [numc, *S].
   Tensor components() const { return Part(ADDEND_COMPONENTS); }
+  // The reference: the value on the baseline.
   Tensor reference() const { return Part(ADDEND_REFERENCE); }
+  // The leftover: what belongs to no component.
   Tensor leftover() const { return Part(ADDEND_LEFTOVER); }
+  // The sum of reference and leftover.
   Tensor residual() const { return Part(ADDEND_RESIDUAL); }
+  // The sum of all components and the residual.
   Tensor recovery() const { return Part(ADDEND_RECOVERY); }
+  // The value that the model itself computed.
   Tensor value() const { return Part(ADDEND_VALUE); }
+  // One component, [*S].
   Tensor component(int64_t index) const {
     addend_tensor* tensor = nullptr;
     Check(addend_composition_component(get(), index, &tensor));
@@ -453,11 +519,13 @@ class Composition : public Handle<addend_composition, addend_composition_release
     Check(addend_composition_grad(get(), cotangent.get(), input.get(), &gradient));
     return Composition(gradient);
   }
+  // Explains one number of it, its components being named by their positions. Targets are text: "top1", "0,7", "7-2".
   Explanation Explain(const std::string& target = "top1") const {
     addend_explanation* explanation = nullptr;
     Check(addend_composition_explain(get(), target.c_str(), &explanation));
     return Explanation(explanation);
   }
+  // All parts, as PyTorch prints tensors, in several lines.
   std::string ToString() const {
     addend_string* text = nullptr;
     Check(addend_composition_to_string(get(), &text));
@@ -472,21 +540,27 @@ class Composition : public Handle<addend_composition, addend_composition_release
   }
 };
 
+// The results of a run or a call, in order, with its report; those of a model are its outputs, then its probes.
 class Results : public Handle<addend_results, addend_results_release> {
  public:
   using Handle::Handle;
 
+  // How many results there are.
   size_t size() const { return addend_results_size(get()); }
+  // The name of a result: "output", "output.1", the selector of a probe; "" where it has none.
   std::string name(size_t index) const {
     const char* name = addend_results_name(get(), index);
     return name == nullptr ? "" : name;
   }
+  // Whether a result is a composition.
   bool is_composition(size_t index) const { return addend_results_kind(get(), index) == ADDEND_RESULT_COMPOSITION; }
+  // A composition among the results.
   Composition composition(size_t index = 0) const {
     addend_composition* composition = nullptr;
     Check(addend_results_composition(get(), index, &composition));
     return Composition(composition);
   }
+  // A tensor among the results, or the value of a composition.
   Tensor tensor(size_t index = 0) const {
     addend_tensor* tensor = nullptr;
     Check(addend_results_tensor(get(), index, &tensor));
@@ -498,19 +572,23 @@ class Results : public Handle<addend_results, addend_results_release> {
     Check(addend_results_explain(get(), name.empty() ? nullptr : name.c_str(), target.c_str(), &explanation));
     return Explanation(explanation);
   }
+  // A number among the results.
   double number(size_t index = 0) const {
     double number = 0;
     Check(addend_results_number(get(), index, &number));
     return number;
   }
+  // One of addend_result_kind.
   int32_t kind(size_t index) const { return addend_results_kind(get(), index); }
-  // Type and sizes of a result of any kind; a number is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL, and has no sizes.
+  // The type of a result of any kind; a number is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL.
   int32_t dtype(size_t index = 0) const { return addend_results_dtype(get(), index); }
+  // The sizes of a result of any kind; a number has none.
   std::vector<int64_t> sizes(size_t index = 0) const {
     std::vector<int64_t> sizes(addend_results_num_dims(get(), index));
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_results_dim_size(get(), index, d);
     return sizes;
   }
+  // Everything that a reader of the results has to know, one line each.
   std::vector<std::string> notes() const {
     std::vector<std::string> notes;
     while (const char* note = addend_results_note(get(), notes.size())) notes.emplace_back(note);
@@ -522,12 +600,14 @@ class Results : public Handle<addend_results, addend_results_release> {
     while (const char* warning = addend_results_warning(get(), warnings.size())) warnings.emplace_back(warning);
     return warnings;
   }
+  // A number of the report by its key: "worst_recovery_error"; NaN where there is none.
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
   // A text of the report: "reference_is_model_on_baseline" or "reference_reason"; empty for any other key.
   std::string report_text(const std::string& key) const {
     const char* text = addend_results_report_text(get(), key.c_str());
     return text == nullptr ? "" : text;
   }
+  // All of the report as a JSON object.
   std::string ReportJson() const {
     addend_string* text = nullptr;
     Check(addend_results_report(get(), &text));
@@ -540,7 +620,9 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
  public:
   using Handle::Handle;
 
+  // How many numbers are explained: the targets of the request, or the examples.
   size_t num_targets() const { return addend_attribution_num_targets(get()); }
+  // One of the numbers, by component.
   Explanation Explain(size_t target = 0) const {
     addend_explanation* explanation = nullptr;
     Check(addend_attribution_explain(get(), target, &explanation));
@@ -555,6 +637,7 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
   // The attributions of the elements of an input, [targets, *S], or [*S] where each example has a target. Inputs inside
   // the model come behind the arguments.
   Tensor input(size_t index = 0) const { return results().tensor(index + 1); }
+  // All of it as a JSON object.
   std::string Json() const {
     addend_string* text = nullptr;
     Check(addend_attribution_json(get(), &text));
@@ -566,6 +649,7 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
     Check(addend_attribution_reasons(get(), concepts.get(), &text));
     return Take(text);
   }
+  // All of it as a page for a browser, which needs nothing else.
   std::string Html() const {
     addend_string* text = nullptr;
     Check(addend_attribution_html(get(), &text));
@@ -609,8 +693,10 @@ class AuditLog : public Handle<addend_audit_log, addend_audit_log_release> {
 // Options of a context. Each function gives the options themselves, so that calls follow one another.
 class ContextOptions : public Handle<addend_context_options, addend_context_options_release> {
  public:
+  // The defaults.
   ContextOptions() : Handle(Created()) {}
 
+  // Sets a choice of the policy: "preset", "faithful"; docs/policies.md has all of them.
   ContextOptions& Policy(const std::string& key, const std::string& value) {
     Check(addend_context_options_set_policy(get(), key.c_str(), value.c_str()));
     return *this;
@@ -689,6 +775,7 @@ class Context : public Handle<addend_context, addend_context_release> {
 // added last.
 class Request : public Handle<addend_request, addend_request_release> {
  public:
+  // A request without inputs.
   Request() : Handle(Created()) {}
 
   // `name` "": the next argument of the model.
@@ -701,18 +788,22 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_inside(get(), selector.c_str()));
     return *this;
   }
+  // One component for each position along a dimension, or along several; negative ones count from the end.
   Request& SplitAlong(const std::vector<int64_t>& dims) {
     Check(addend_request_split_dims(get(), dims.data(), dims.size()));
     return *this;
   }
+  // One component for each label, -1 standing for none.
   Request& SplitByLabels(const Tensor& labels) {
     Check(addend_request_split_labels(get(), labels.get()));
     return *this;
   }
+  // Components as given, [numc, *S]; the rest of the input is its reference.
   Request& SplitIntoParts(const Tensor& parts) {
     Check(addend_request_split_parts(get(), parts.get()));
     return *this;
   }
+  // Sets the value that means "nothing", zero unless given: a tensor that broadcasts to the input, or a number.
   Request& Baseline(const Tensor& baseline) {
     Check(addend_request_set_baseline(get(), baseline.get()));
     return *this;
@@ -784,10 +875,17 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_structure(get(), structure.c_str()));
     return *this;
   }
+  // Names the next component of the input that was added last, for people.
   Request& Name(const std::string& component) {
     Check(addend_request_add_name(get(), component.c_str()));
     return *this;
   }
+  // Names the components of the input that was added last, in their order.
+  Request& Names(const std::vector<std::string>& components) {
+    for (const std::string& component : components) Name(component);
+    return *this;
+  }
+  // Asks for the composition of an inner tensor: a module by its path, an operator by its number or name.
   Request& Probe(const std::string& selector) {
     Check(addend_request_add_probe(get(), selector.c_str()));
     return *this;
@@ -835,6 +933,12 @@ class Plan : public Handle<addend_plan, addend_plan_release> {
     Check(addend_plan_attribute(get(), request.get(), &attribution));
     return Attribution(attribution);
   }
+  // Attributes the plan's targets for a tensor, which is the only input of the model.
+  Attribution Attribute(const Tensor& value) const {
+    Request request;
+    request.Input(value);
+    return Attribute(request);
+  }
   // Attributes into float64 tensors over the caller's memory: [targets, components], and value, reference and leftover
   // of each target, [targets, 3].
   void AttributeInto(const Request& request, const Tensor& contributions) const {
@@ -871,6 +975,7 @@ class Job : public Handle<addend_job, addend_job_release> {
     return Take(text);
   }
 
+  // How many shards it has.
   size_t NumShards() const { return addend_job_num_shards(get()); }
   // Computes a shard and commits it; its receipt, as JSON.
   std::string Run(int64_t shard, bool again = false) const {
@@ -892,14 +997,17 @@ class Program : public Handle<addend_program, addend_program_release> {
  public:
   using Handle::Handle;
 
+  // Loads a program from a folder that Save wrote.
   static Program Load(const std::string& folder) {
     addend_program* program = nullptr;
     Check(addend_program_load(folder.c_str(), &program));
     return Program(program);
   }
+  // Saves the program, with all tensors that it needs, in a folder.
   void Save(const std::string& folder) const { Check(addend_program_save(get(), folder.c_str())); }
   // A model that runs the program in place of the model that was recorded.
   inline Model AsModel() const;
+  // Runs the program on other inputs. `options`: JSON, as addend_program_replay takes them.
   Results Replay(const Request& request, const std::string& options = "{}") const {
     addend_results* results = nullptr;
     Check(addend_program_replay(get(), request.get(), options.c_str(), &results));
@@ -921,13 +1029,16 @@ class Program : public Handle<addend_program, addend_program_release> {
     Check(addend_program_requirements(context.get(), get(), request.get(), &text));
     return Take(text);
   }
+  // How many operators the program calls.
   size_t num_operators() const { return addend_program_num_operators(get()); }
 
+  // A result of the program: its name, its type and its sizes.
   struct Output {
     std::string name;            // that its result has
     int32_t dtype;               // one of addend_dtype
     std::vector<int64_t> sizes;  // in the recording
   };
+  // The results of the program, in order.
   std::vector<Output> outputs() const {
     std::vector<Output> outputs(addend_program_num_outputs(get()));
     for (size_t k = 0; k < outputs.size(); ++k) {
@@ -946,15 +1057,21 @@ class Program : public Handle<addend_program, addend_program_release> {
     }
     return names;
   }
+  // A short account of the program as a JSON object: how many operators and tensors, which inputs.
   std::string SummaryJson() const {
     addend_string* text = nullptr;
     Check(addend_program_summary(get(), &text));
     return Take(text);
   }
+  // The operators under their source lines, as text. `options`: JSON, as addend_program_code_text takes them.
   std::string CodeText(const std::string& options = "{}") const { return Text(addend_program_code_text, options); }
+  // The operators under their source lines, as a JSON object.
   std::string CodeJson(const std::string& options = "{}") const { return Text(addend_program_code_json, options); }
+  // The graph as a JSON object. `options`: JSON, as addend_program_graph_json takes them.
   std::string GraphJson(const std::string& options = "{}") const { return Text(addend_program_graph_json, options); }
+  // The graph for Graphviz.
   std::string GraphDot(const std::string& options = "{}") const { return Text(addend_program_graph_dot, options); }
+  // The graph as a page for a browser, which needs nothing else.
   std::string GraphHtml(const std::string& options = "{}") const { return Text(addend_program_graph_html, options); }
 
  private:
@@ -966,15 +1083,19 @@ class Program : public Handle<addend_program, addend_program_release> {
   }
 };
 
+// A model on the CPU, in evaluation mode, which never changes. Any number of threads may use one. It is a program: run
+// only what you trust.
 class Model : public Handle<addend_model, addend_model_release> {
  public:
   using Handle::Handle;
 
+  // Loads a TorchScript file, a program that torch.export saved (.pt2), or an ONNX model. `dtype` 0: as it is.
   static Model Load(const std::string& path, int32_t dtype = 0) {
     addend_model* model = nullptr;
     Check(addend_model_load(path.c_str(), dtype, &model));
     return Model(model);
   }
+  // Loads the bytes of such a file.
   static Model LoadBytes(const void* data, size_t size, int32_t dtype = 0) {
     addend_model* model = nullptr;
     Check(addend_model_load_bytes(data, size, dtype, &model));
@@ -1006,11 +1127,13 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_requirements(context.get(), get(), request.get(), &text));
     return Take(text);
   }
+  // Runs the plain model: its tensors, without compositions.
   Results Run(const Request& request) const {
     addend_results* results = nullptr;
     Check(addend_model_run(get(), request.get(), &results));
     return Results(results);
   }
+  // Decomposes the outputs of the model, and the probes of the request: compositions with their report.
   Results Decompose(const Request& request, const Context& context = {}) const {
     addend_results* results = nullptr;
     Check(addend_model_decompose(context.get(), get(), request.get(), &results));
@@ -1067,8 +1190,10 @@ inline Model Program::AsModel() const {
 // The arguments of one call, in order: Call("aten::softmax", Arguments().Add(x).Add(int64_t{-1})).
 class Arguments : public Handle<addend_arguments, addend_arguments_release> {
  public:
+  // No arguments yet.
   Arguments() : Handle(Created()) {}
 
+  // Adds an argument: the next one of the operator, or that of the name.
   Arguments& Add(const Composition& value, const char* name = nullptr) {
     Check(addend_arguments_add_composition(get(), name, value.get()));
     return *this;
@@ -1093,8 +1218,9 @@ class Arguments : public Handle<addend_arguments, addend_arguments_release> {
     Check(addend_arguments_add_i64s(get(), name, values.data(), values.size()));
     return *this;
   }
-  // Not called Add: a literal would be taken for a bool.
+  // Refused, because a literal would be taken for a bool: AddText takes it.
   Arguments& Add(const char* text, const char* name = nullptr) = delete;
+  // Adds a text.
   Arguments& AddText(const std::string& text, const char* name = nullptr) {
     Check(addend_arguments_add_str(get(), name, text.c_str()));
     return *this;
@@ -1109,10 +1235,12 @@ class Arguments : public Handle<addend_arguments, addend_arguments_release> {
     Check(addend_arguments_begin_list(get(), name));
     return *this;
   }
+  // Ends the list that BeginList began.
   Arguments& EndList() {
     Check(addend_arguments_end_list(get()));
     return *this;
   }
+  // Adds None, for an optional argument.
   Arguments& AddNone(const char* name = nullptr) {
     Check(addend_arguments_add_none(get(), name));
     return *this;
@@ -1158,6 +1286,7 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
     TellModuleOutputs(get(), module_path, tensors);
   }
+  // Names an output of the model.
   void AddOutput(const std::string& name, const Tensor& tensor) {
     Check(addend_trace_add_output(get(), name.c_str(), tensor.get()));
   }
@@ -1193,6 +1322,7 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
 // A scope that decomposes a live model: the outputs that are named, then the probes.
 class TracingScope : public LiveScope {
  public:
+  // Begins recording.
   explicit TracingScope(const Request& request, const Context& context = {})
       : LiveScope(addend_trace_begin, request, context) {}
 
@@ -1208,6 +1338,7 @@ class TracingScope : public LiveScope {
 // named unless Request::Explained says otherwise.
 class AttributionScope : public LiveScope {
  public:
+  // Begins recording.
   explicit AttributionScope(const Request& request, const Context& context = {})
       : LiveScope(addend_trace_begin_attribution, request, context) {}
 
@@ -1228,6 +1359,7 @@ class AttributionScope : public LiveScope {
 // A scope that records a live model as a program. The inputs of the request are those of the program.
 class RecordingScope : public Handle<addend_trace, addend_trace_release> {
  public:
+  // Begins recording.
   explicit RecordingScope(const Request& request) : Handle(Begun(request)) {}
 
   // Sets the module that the thread runs now: "encoder.layers.3"; "" outside.
@@ -1236,6 +1368,7 @@ class RecordingScope : public Handle<addend_trace, addend_trace_release> {
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
     TellModuleOutputs(get(), module_path, tensors);
   }
+  // Says that a tensor is an output of the program; several come in this order.
   void AddOutput(const Tensor& tensor) { Check(addend_trace_add_output(get(), "output", tensor.get())); }
   // Stops recording.
   Program End() {

@@ -7,11 +7,12 @@ import sys
 def programs(path, language, least):
     """The blocks of a language; ends the program where there are fewer than `least`.
 
-    What speaks of a native library of the reader's own (`network.`) is left out: it is tested with one.
+    What speaks of a native library of the reader's own (`network.`) is left out: it is tested with one. So are whole files,
+    which stand behind their names: tests/packages/pages_test.py writes and runs them.
     """
     with open(path, encoding="utf-8") as file:
-        blocks = re.findall(r"```%s\n(.*?)```" % language, file.read(), re.DOTALL)
-    blocks = [block for block in blocks if "network." not in block]
+        blocks = re.findall(r"(?:^`([\w.]+)`:\n\n)?^```%s\n(.*?)^```$" % language, file.read(), re.DOTALL | re.MULTILINE)
+    blocks = [block for name, block in blocks if not name and "network." not in block]
     if len(blocks) < least:
         sys.exit("%s shows %d programs only" % (path, len(blocks)))
     return blocks

@@ -1,5 +1,7 @@
 """The test that reads every package."""
 
+load("@local_dotnet//:info.bzl", "DOTNET")
+load("@local_java//:info.bzl", "JAVA_HOME")
 load("@local_python//:info.bzl", "PYTHON")
 load("//tools/bazel:dotnet.bzl", "HAVE_CSHARP")
 load("//tools/bazel:java.bzl", "HAVE_JAVA")
@@ -17,6 +19,12 @@ PACKAGES = dict([
     ]
     if HAVE_PACKAGES and made
 ])
+
+# The tools of the languages, for tests that call them as users do; empty where there is none.
+TOOLS = {
+    "DOTNET": DOTNET,
+    "JAVA_HOME": JAVA_HOME,
+}
 
 def all_packages(name, **kwargs):
     """All packages that are made here.

@@ -47,6 +47,8 @@ def read(text):
         elif not stripped:
             comment = []
             continue
+        elif not current and re.match(r"template <.*>$", stripped):
+            continue  # a class follows, or a function
         elif current and depth == 0 and stripped.startswith("}"):
             current, comment = None, []
             continue
@@ -65,6 +67,12 @@ def read(text):
             code = stripped
         cut = _cut(code)
         if cut is None:
+            continue
+        behind = re.search(r";\s+// (.*)$", line)
+        if behind and not comment:
+            comment = [behind.group(1)]
+        if re.match(r"inline \w+ \w+::\w+\(", cut):  # a member, which stands in its class
+            comment, code = [], ""
             continue
         if public and not cut.startswith(("explicit Handle", "using ")) and "(" in cut + code.split(";")[0] or \
                 public and current and not cut.startswith("using ") and re.search(r"\w \w+( = \S+)?$", cut):
