@@ -53,6 +53,7 @@ TEST_F(PlanTest, GivesTheSameBits) {
     EXPECT_EQ(Numbers(found.input()), Numbers(expected.input()));
     EXPECT_EQ(Parts(found.Explain()), Parts(expected.Explain()));
     EXPECT_EQ(found.Explain().value(), expected.Explain().value());
+    EXPECT_EQ(Parts(plan.Attribute(Tensor::Copy(Scaled(factor), {2, 6})).Explain()), Parts(expected.Explain()));
     EXPECT_EQ(found.Json().substr(0, 200), expected.Json().substr(0, 200));
   }
 }

@@ -38,6 +38,7 @@ public sealed class InteractionsTests : IDisposable
             Samples.Close(found.Contributions[group], found.Matrix[group].Sum(), 1e-12);
         }
         Assert.InRange(found.Asymmetry, 0, 1);
+        Assert.StartsWith($"Tens {found.Contributions[0]:G4}, ", found.ToString(), StringComparison.Ordinal);
         Assert.Contains("\"format\":\"addend.interactions\"", found.ToJson(), StringComparison.Ordinal);
         Assert.Contains("addend.interactions", found.ToHtml(), StringComparison.Ordinal);
     }

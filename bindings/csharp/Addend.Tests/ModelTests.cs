@@ -1,3 +1,5 @@
+using System.Reflection;
+using System.Runtime.CompilerServices;
 using System.Text.Json;
 
 namespace Addend.Tests;
@@ -48,6 +50,31 @@ public sealed class ModelTests : IDisposable
         Samples.Close(0, explanation.RecoveryError, 1e-4);
         Assert.Equal(explanation.Contributions, results.Explain("8", "output").Contributions);
         Assert.Throws<KeyNotFoundException>(() => results.Explain("top1", "no such output"));
+    }
+
+    [Fact]
+    public void Results_are_told_in_lines()
+    {
+        Results results = Samples.Digits().Decompose(Samples.Eight());
+        Assert.Equal("output: 64 components of [1, 10]", results.ToString().Split('\n')[0]);
+        Assert.Equal("output: [1, 10]", Samples.Digits().Run(Samples.Eight()).ToString());
+        Assert.StartsWith($"{results.Report.Operators} operators, worst recovery error ", results.Report.ToString());
+        Explanation explanation = results.Explain();
+        Assert.Matches(@"^\[0, 8\]: value \S+ = reference \S+ \+ 64 contributions \S+ \+ leftover \S+$", explanation.ToString());
+        Assert.Matches(@"^row 7, column 3: \S+$", explanation.Ranking[0].ToString());
+        // No type of a result is told by the name of its type, or as a list of its members.
+        foreach (Type type in new[]
+        {
+            typeof(AttributedOperator), typeof(Attribution), typeof(AuditReport), typeof(Composition), typeof(Contribution),
+            typeof(Decision), typeof(Explanation), typeof(Finding), typeof(Interactions), typeof(OperatorInfo),
+            typeof(ProgramOutput), typeof(Reason), typeof(Reasons), typeof(Report), typeof(Requirement), typeof(Results),
+            typeof(Tensor), typeof(TraceCheck),
+        })
+        {
+            MethodInfo told = type.GetMethod("ToString", Type.EmptyTypes)!;
+            Assert.Equal(type, told.DeclaringType);
+            Assert.Null(told.GetCustomAttribute<CompilerGeneratedAttribute>());
+        }
     }
 
     [Fact]

@@ -23,6 +23,7 @@ public sealed class PlanTests : IDisposable
             Assert.Equal(Parts(expected), Parts(found));
             Assert.Equal(expected.Input().ToArray<double>(), found.Input().ToArray<double>());
             Assert.Equal(expected.Explain().Value, found.Explain().Value);
+            Assert.Equal(Parts(expected), Parts(plan.Attribute(Tensor.From(Scaled(factor), 2, 6))));
         }
     }
 

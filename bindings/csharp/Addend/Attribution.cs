@@ -189,3 +189,9 @@ public sealed class Attribution : AddendObject
         return results.Tensor(index);
     }
 }
+
+public sealed partial record AttributedOperator
+{
+    /// <summary>Name and place: <c>aten::linear in encoder.fc1</c>.</summary>
+    public override string ToString() => ModulePath.Length == 0 ? Op : $"{Op} in {ModulePath}";
+}

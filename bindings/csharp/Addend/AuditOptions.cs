@@ -106,6 +106,10 @@ public sealed class AuditReport
     /// <summary>Deviations from what was written, one line each, which names record and line.</summary>
     public IReadOnlyList<string> Problems { get; }
 
+    /// <summary>Whether the log is as it was written and how many records are, then a line for each problem.</summary>
+    public override string ToString() => string.Join(
+        "\n", Problems.Prepend($"{(Verified ? "verified" : "not verified")}, {Records} records"));
+
     /// <summary>All of it, as the JSON document that docs/schemas calls audit.</summary>
     /// <returns>The text.</returns>
     public string ToJson() => _json;

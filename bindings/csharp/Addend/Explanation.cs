@@ -7,7 +7,11 @@ namespace Addend;
 /// <param name="Component">The component's position on the axis that all inputs share.</param>
 /// <param name="Name">The component's name: a word, a pixel, a column.</param>
 /// <param name="Value">What it adds.</param>
-public sealed record Contribution(long Component, string Name, double Value);
+public sealed record Contribution(long Component, string Name, double Value)
+{
+    /// <summary>Name and value in one line.</summary>
+    public override string ToString() => string.Create(CultureInfo.InvariantCulture, $"{Name}: {Value:G6}");
+}
 
 /// <summary>One number of a composition and what it is made of: plain data, with nothing to dispose. Contributions +
 /// reference + leftover = recovery, which is the value up to rounding.</summary>

@@ -1,3 +1,4 @@
+using System.Globalization;
 using System.Text.Json;
 using Addend.Native;
 
@@ -39,6 +40,14 @@ public sealed class Interactions
 
     /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
     public IReadOnlyList<string> Warnings { get; }
+
+    /// <summary>The groups with their contributions in one line, then a line for each warning.</summary>
+    public override string ToString()
+    {
+        IEnumerable<string> groups = Names.Zip(Contributions, (name, contribution) =>
+            string.Create(CultureInfo.InvariantCulture, $"{name} {contribution:G4}"));
+        return string.Join("\n", Warnings.Select(warning => "Warning: " + warning).Prepend(string.Join(", ", groups)));
+    }
 
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>

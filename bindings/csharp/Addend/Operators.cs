@@ -6,7 +6,11 @@ namespace Addend;
 /// <param name="Name">Its name: <c>aten::softmax</c>.</param>
 /// <param name="Kind">Which principle its rule follows: <c>path</c>.</param>
 /// <param name="Schemas">The schemas that the rule serves in this LibTorch.</param>
-public sealed record OperatorInfo(string Name, string Kind, IReadOnlyList<string> Schemas);
+public sealed record OperatorInfo(string Name, string Kind, IReadOnlyList<string> Schemas)
+{
+    /// <summary>Name and kind in one line.</summary>
+    public override string ToString() => $"{Name} ({Kind})";
+}
 
 /// <summary>Operators by name, on compositions and tensors.</summary>
 public static class Operators

@@ -8,7 +8,7 @@ namespace Addend;
 /// bit, or refuses. Any number of threads may use one.
 /// <code>
 /// using Plan plan = model.Plan(request);
-/// using Attribution attribution = plan.Attribute(another);
+/// using Attribution attribution = plan.Attribute(row);
 /// </code>
 /// </summary>
 public sealed class Plan : AddendObject
@@ -35,14 +35,20 @@ public sealed class Plan : AddendObject
             return new Attribution(attribution, _inputNames, []);
         }, cancellationToken);
 
-    /// <summary>Attributes as <see cref="Attribute"/> does, into the caller's memory and without objects for the
-    /// result.</summary>
+    /// <inheritdoc cref="Attribute(Request, CancellationToken)"/>
+    /// <param name="input">The only input; a tensor converts by itself.</param>
+    /// <param name="cancellationToken"/>
+    public Attribution Attribute(Input input, CancellationToken cancellationToken = default) =>
+        Attribute(new Request(input), cancellationToken);
+
+    /// <summary>Attributes as <see cref="Attribute(Request, CancellationToken)"/> does, into the caller's memory and without
+    /// objects for the result.</summary>
     /// <param name="request">Its values are taken.</param>
     /// <param name="contributions">Doubles, contiguous, one for each target and component.</param>
     /// <param name="sums">Doubles, contiguous, which get value, reference and leftover of each target; null for none.</param>
     /// <param name="cancellationToken">Ends the run.</param>
-    /// <exception cref="ArgumentException">As for <see cref="Attribute"/>, or a tensor does not fit.</exception>
-    /// <exception cref="InvalidOperationException">As for <see cref="Attribute"/>.</exception>
+    /// <exception cref="ArgumentException">As for attributions, or a tensor does not fit.</exception>
+    /// <exception cref="InvalidOperationException">As for attributions.</exception>
     /// <exception cref="OperationCanceledException">The run was ended.</exception>
     public void AttributeInto(
         Request request, Tensor contributions, Tensor? sums = null, CancellationToken cancellationToken = default)

@@ -44,15 +44,21 @@ public sealed class Reasons
     /// warning.</summary>
     public override string ToString()
     {
-        var lines = new List<string>();
-        foreach (Decision decision in Decisions)
-        {
-            lines.Add(string.Create(
-                CultureInfo.InvariantCulture, $"{decision.Name} = {decision.Value:G6}, {decision.Outcome}"));
-            lines.AddRange(decision.Reasons.Select(reason => string.Create(
-                CultureInfo.InvariantCulture, $"{reason.Contribution:G4}  {reason.Text}")));
-        }
+        List<string> lines = [.. Decisions.Select(decision => decision.ToString())];
         lines.AddRange(Warnings.Select(warning => "Warning: " + warning));
         return string.Join("\n", lines);
     }
+}
+
+public sealed partial record Decision
+{
+    /// <summary>The number in one line, then a line for each reason.</summary>
+    public override string ToString() => string.Join("\n", Reasons.Select(reason => reason.ToString()).Prepend(
+        string.Create(CultureInfo.InvariantCulture, $"{Name} = {Value:G6}, {Outcome}")));
+}
+
+public sealed partial record Reason
+{
+    /// <summary>The reason in words with its contribution, in one line.</summary>
+    public override string ToString() => string.Create(CultureInfo.InvariantCulture, $"{Contribution:G4}  {Text}");
 }

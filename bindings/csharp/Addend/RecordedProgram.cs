@@ -29,7 +29,11 @@ public enum ValueKind
 /// <param name="Name">The name that its result has.</param>
 /// <param name="DType">What its elements are.</param>
 /// <param name="Shape">The sizes of its dimensions in the recording; other inputs may give others.</param>
-public sealed record ProgramOutput(string Name, DType DType, IReadOnlyList<long> Shape);
+public sealed record ProgramOutput(string Name, DType DType, IReadOnlyList<long> Shape)
+{
+    /// <summary>Name, type and shape in one line.</summary>
+    public override string ToString() => $"{Name}: {DType} [{string.Join(", ", Shape)}]";
+}
 
 /// <summary>
 /// A program: what a model did for one input, to be read, kept, and run again without the model. It stops where a number

@@ -1,3 +1,4 @@
+using System.Globalization;
 using Addend.Native;
 
 namespace Addend;
@@ -11,6 +12,13 @@ public sealed partial record Report
     /// <summary>All of it as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst
     /// first.</summary>
     public string Json { get; private init; } = "";
+
+    /// <summary>Counts and errors in one line, then a line for each warning.</summary>
+    public override string ToString() => string.Join("\n", Warnings.Select(warning => "Warning: " + warning).Prepend(
+        string.Create(
+            CultureInfo.InvariantCulture,
+            $"{Operators} operators, worst recovery error {WorstRecoveryError:G2}, conditioning {Conditioning:G3}, "
+            + $"leftover share {LeftoverShare:G2}, {Failures} failures")));
 
     internal static Report Of(ResultsHandle results)
     {

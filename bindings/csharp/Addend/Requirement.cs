@@ -10,4 +10,7 @@ public sealed partial record Requirement
         using JsonDocument document = JsonDocument.Parse(json);
         return document.RootElement.All("unmet", Read);
     }
+
+    /// <summary>Kind and message, in one line.</summary>
+    public override string ToString() => $"{(Error ? "error" : "hint")}, {Kind}: {Message}";
 }

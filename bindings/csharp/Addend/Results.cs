@@ -1,3 +1,4 @@
+using System.Globalization;
 using Addend.Native;
 
 namespace Addend;
@@ -46,6 +47,15 @@ public sealed class Results : AddendObject
 
     /// <summary>The notes that say that numbers may not mean what a reader takes them for.</summary>
     public IReadOnlyList<string> Warnings => [.. Report.AllWarnings(Handle)];
+
+    /// <summary>A line for each result: its name, its shape, and of a composition how many components it has. Then the
+    /// warnings.</summary>
+    public override string ToString()
+    {
+        List<string> lines = [.. Enumerable.Range(0, Count).Select(Line)];
+        lines.AddRange(Warnings.Select(warning => "Warning: " + warning));
+        return string.Join("\n", lines);
+    }
 
     private ResultsHandle Handle => (ResultsHandle)OwnedHandle;
 
@@ -121,6 +131,28 @@ public sealed class Results : AddendObject
             names[index] = Text.Borrowed(Handle, results => AddendNative.addend_results_name(results, position));
         }
         return names;
+    }
+
+    private string Line(int index)
+    {
+        string name = Names[index] is { Length: > 0 } own ? own : index.ToString(CultureInfo.InvariantCulture);
+        switch (Kind(index))
+        {
+            case ResultKind.Composition:
+                using (Composition composition = Composition(index))
+                {
+                    return $"{name}: {composition.Numc} components of [{string.Join(", ", composition.Shape)}]";
+                }
+            case ResultKind.Tensor:
+                using (Tensor tensor = Tensor(index))
+                {
+                    return $"{name}: [{string.Join(", ", tensor.Shape)}]";
+                }
+            case ResultKind.Number:
+                return string.Create(CultureInfo.InvariantCulture, $"{name}: {Number(index):G6}");
+            default:
+                return $"{name}: none";
+        }
     }
 
     private static nuint Position(int index)

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.function.IntFunction;
 
 // fields: Report_comment
@@ -40,4 +41,20 @@ public final class Report {
   }
 
   // fields: Report_getters
+
+  /**
+   * Counts and errors in one line, then the warnings.
+   *
+   * @return a line for the counts, and one for each warning
+   */
+  @Override
+  public String toString() {
+    final List<String> lines = new ArrayList<>();
+    lines.add(String.format(
+        Locale.ROOT,
+        "%d operators, worst recovery error %.2g, conditioning %.3g, leftover share %.2g, %d failures",
+        operators, worstRecoveryError, conditioning, leftoverShare, failures));
+    warnings.forEach(warning -> lines.add("Warning: " + warning));
+    return String.join("\n", lines);
+  }
 }

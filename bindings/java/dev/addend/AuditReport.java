@@ -1,5 +1,6 @@
 package dev.addend;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
@@ -38,6 +39,18 @@ public final class AuditReport {
    */
   public List<String> problems() {
     return JsonReader.list(members.get("problems"), problem -> JsonReader.text(problem.get("message")));
+  }
+
+  /**
+   * Whether the log is as it was written, how many records are, and the problems.
+   *
+   * @return a line for the verdict, and one for each problem
+   */
+  @Override
+  public String toString() {
+    final List<String> lines = new ArrayList<>(problems());
+    lines.add(0, (verified() ? "verified" : "not verified") + ", " + records() + " records");
+    return String.join("\n", lines);
   }
 
   /**

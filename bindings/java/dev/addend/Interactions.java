@@ -3,6 +3,7 @@ package dev.addend;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -98,6 +99,22 @@ public final class Interactions {
    */
   public String toJson() {
     return json;
+  }
+
+  /**
+   * The groups with their contributions, then the warnings.
+   *
+   * @return a line for the groups, and one for each warning
+   */
+  @Override
+  public String toString() {
+    final List<String> groups = new ArrayList<>();
+    for (int k = 0; k < contributions.length; k++) {
+      groups.add(String.format(Locale.ROOT, "%s %.4g", names.get(k), contributions[k]));
+    }
+    final List<String> lines = new ArrayList<>(List.of(String.join(", ", groups)));
+    warnings.forEach(warning -> lines.add("Warning: " + warning));
+    return String.join("\n", lines);
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.addend;
 
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * An attribution made ready for many rows: model, sizes, splits, baselines, targets and policy are fixed, and nothing is
@@ -41,12 +42,23 @@ public final class Plan extends NativeObject {
   }
 
   /**
-   * Attributes as {@link #attribute} does, into the caller's memory and without objects for the result.
+   * Attributes the plan's targets for tensors.
+   *
+   * @param inputs in the order of the model's arguments; how they are split is the plan's
+   * @return an explanation for each target, and a tensor for each input
+   * @throws AddendException as for a request
+   */
+  public Attribution attribute(Tensor... inputs) {
+    return attribute(Request.of(Stream.of(inputs).map(Input::of).toArray(Input[]::new)));
+  }
+
+  /**
+   * Attributes as {@link #attribute(Request)} does, into the caller's memory and without objects for the result.
    *
    * @param request whose values and cancellation are taken
    * @param contributions double, contiguous, one number for each target and component
    * @param sums double, contiguous, gets value, reference and leftover of each target; {@code null} for none
-   * @throws AddendException as for {@link #attribute}, and if a tensor does not fit
+   * @throws AddendException as for {@link #attribute(Request)}, and if a tensor does not fit
    * @throws IllegalArgumentException if a tensor wraps a buffer that is for reading only
    */
   public void attributeInto(Request request, Tensor contributions, Tensor sums) {

@@ -1,7 +1,9 @@
 package dev.addend;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.NoSuchElementException;
 
 /** The results of a run or a call, in order, with its report; those of a model are its outputs, then its probes. */
@@ -211,6 +213,42 @@ public final class Results extends NativeObject {
   public List<String> warnings() {
     try (Borrow borrow = new Borrow()) {
       return Report.warnings(borrow.of(this));
+    }
+  }
+
+  /**
+   * The results, each with its name, its shape and, of a composition, the number of its components; then the warnings.
+   *
+   * @return a line for each
+   */
+  @Override
+  public String toString() {
+    if (isClosed()) {
+      return "closed results";
+    }
+    final List<String> lines = new ArrayList<>();
+    final List<String> names = names();
+    for (int index = 0; index < names.size(); index++) {
+      lines.add((names.get(index).isEmpty() ? Integer.toString(index) : names.get(index)) + ": " + described(index));
+    }
+    warnings().forEach(warning -> lines.add("Warning: " + warning));
+    return String.join("\n", lines);
+  }
+
+  private String described(int index) {
+    switch (kind(index)) {
+      case COMPOSITION:
+        try (Composition composition = composition(index)) {
+          return composition.numc() + " components of " + Arrays.toString(composition.shape());
+        }
+      case TENSOR:
+        try (Tensor tensor = tensor(index)) {
+          return Arrays.toString(tensor.shape());
+        }
+      case NUMBER:
+        return String.format(Locale.ROOT, "%.6g", number(index));
+      default:
+        return "none";
     }
   }
 

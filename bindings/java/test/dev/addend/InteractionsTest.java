@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 
 /** Interactions and several baselines, against attributions that are asked for one by one. */
@@ -43,6 +44,7 @@ class InteractionsTest extends ScopedTest {
       assertEquals(found.contributions()[group], Arrays.stream(found.row(group)).sum(), 1e-12);
     }
     assertTrue(found.asymmetry() >= 0 && found.asymmetry() <= 1);
+    assertTrue(found.toString().startsWith(String.format(Locale.ROOT, "Tens %.4g, ", found.contributions()[0])), found.toString());
     assertTrue(found.toJson().contains("\"format\":\"addend.interactions\""));
     assertTrue(found.toHtml().contains("addend.interactions"));
   }

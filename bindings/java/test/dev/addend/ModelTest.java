@@ -190,6 +190,9 @@ class ModelTest extends ScopedTest {
     assertFalse(report.traceTime().isNegative() || report.traceTime().isZero());
     assertTrue(report.sweepTime().toNanos() > 0 && report.linearizeTime().toNanos() > 0);
     assertTrue(results.reportJson().startsWith("{"));
+    assertTrue(report.toString().startsWith(report.operators() + " operators, worst recovery error "), report.toString());
+    assertEquals("output: 8 components of [1, 10]", results.toString().lines().findFirst().orElse(""));
+    assertEquals("output: [1, 10]", Models.load(Models.DIGITS).run(Models.sample(Models.DIGITS)).toString());
   }
 
   @Test

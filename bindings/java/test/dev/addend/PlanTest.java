@@ -50,6 +50,7 @@ class PlanTest extends ScopedTest {
       assertArrayEquals(parts(expected), parts(found));
       assertArrayEquals(expected.input(0).toDoubleArray(), found.input(0).toDoubleArray());
       assertEquals(expected.explain(0).value(), found.explain(0).value());
+      assertArrayEquals(parts(expected), parts(plan.attribute(Tensor.of(scaled(factor), 2, 6))));
     }
   }
 
