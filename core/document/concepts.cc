@@ -170,6 +170,10 @@ bool TextTemplate::Asks(Placeholder placeholder) const {
 }
 
 Concepts ReadConcepts(const std::string& json) {
+  if (absl::EndsWith(json, ".json")) {
+    throw InvalidArgument(absl::StrCat("the description of concepts is no JSON but the name of a file, ", json,
+                                       ": give the text that the file holds"));
+  }
   const Json record = ReadJson(json, "the description of concepts");
   Concepts concepts;
   Keys keys(record, "the description of concepts");

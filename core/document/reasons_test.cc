@@ -273,6 +273,7 @@ TEST(BindConcepts, PutsEveryComponentInExactlyOne) {
 
 TEST(ReadConcepts, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(MessageOf([] { ReadConcepts("{"); }), HasSubstr("is no JSON"));
+  EXPECT_THAT(MessageOf([] { ReadConcepts("concepts.json"); }), HasSubstr("give the text that the file holds"));
   EXPECT_THAT(MessageOf([] { ReadConcepts("[]"); }), HasSubstr("a JSON object is expected"));
   EXPECT_THAT(MessageOf([] { ReadConcepts("{}"); }), HasSubstr("\"format\" is \"addend.concepts\""));
   EXPECT_THAT(MessageOf([] { ReadConcepts(R"({"format": "addend.concepts", "version": 2})"); }), HasSubstr("version"));

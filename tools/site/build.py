@@ -5,6 +5,7 @@ usage: build.py OUT KEY=PATH...
   api     addend_api.json               hpp     addend.hpp
   python  a source of the package       xml     the folder of the C# assembly, with its documentation
   java    a source of the Java classes  javadoc the program
+  cs      a source of the assembly
   gallery a page that Addend wrote      style   the style sheet
 """
 
@@ -67,7 +68,7 @@ def main(out, *arguments):
         site.copy("reference/java.html", b'<!DOCTYPE html><meta charset="utf-8"><title>Addend for Java</title>'
                   b'<meta http-equiv="refresh" content="0; url=java/index.html"><a href="java/index.html">Java</a>\n')
     if "xml" in given:
-        csharp_reference.build(site, read(os.path.join(given["xml"][0], "Addend.xml")))
+        csharp_reference.build(site, read(os.path.join(given["xml"][0], "Addend.xml")), map(read, given["cs"]))
     cpp_reference.build(site, read(given["hpp"][0]))
     c_reference.build(site, json.loads(read(given["api"][0])))
     site.copy("reference/addend_api.json", read(given["api"][0]).encode("utf-8"))

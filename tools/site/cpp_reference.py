@@ -78,7 +78,7 @@ def read(text):
                 public and current and not cut.startswith("using ") and re.search(r"\w \w+( = \S+)?$", cut):
             (current[2] if current else alone).append(Member(_tidy(cut), " ".join(comment)))
         comment, code = [], ""
-    return [one for one in classes if one[2]] + [("", "", alone)]
+    return [one for one in classes if one[2]] + [("", "What belongs to no class.", alone)]
 
 
 def build(site, text):
@@ -92,6 +92,7 @@ def build(site, text):
         if name:
             site.names.append(Name("C++", name, "%s#%s" % (PAGE, name), kind="class"))
         seen = set()
+        told = {member.name: member.comment for member in reversed(members) if member.comment}
         for member in members:
             anchor = "%s.%s" % (name, member.name)
             place = "" if anchor in seen else ' id="%s"' % escape(anchor)
@@ -99,5 +100,5 @@ def build(site, text):
                 site.names.append(Name("C++", member.name, "%s#%s" % (PAGE, anchor), name, "member"))
             seen.add(anchor)
             parts.append('<div class="entry"%s><pre><code>%s</code></pre><p>%s</p></div>' % (
-                place, escape(member.code), escape(member.comment)))
+                place, escape(member.code), escape(member.comment or told.get(member.name, ""))))
     site.add(PAGE, "C++ over the C interface", "\n".join(parts))

@@ -1,8 +1,9 @@
-"""The reference of C#, made of the XML documentation that the compiler writes."""
+"""The reference of C#, made of the XML documentation that the compiler writes, and of the types in the sources."""
 
 import re
 import xml.etree.ElementTree as Xml
 
+import csharp_sources
 from layout import Name, escape
 
 PAGE = "reference/csharp.html"
@@ -37,25 +38,17 @@ class Entry:
     def anchor(self):
         return escape(re.sub(r"[^\w.]", "_", self.id[2:]))
 
-    def signature(self, names):
+    def signature(self, names, declared):
         if self.kind == "type":
             return self.name
         title = self.owner if self.name == "#ctor" else "%s.%s" % (self.owner, self.name.replace("#", "."))
+        kinds = [_type(one) for one in csharp_sources.pieces(self.arguments)] if self.arguments else []
+        own = declared.type_of(self.owner, self.name, len(kinds))
+        title = "%s %s" % (own, title) if own else title
         if self.kind != "method":
             return title
-        kinds = [_type(one) for one in _split(self.arguments)] if self.arguments else []
         given = ["%s %s" % pair for pair in zip(kinds, names)] if len(names) == len(kinds) else kinds
         return "%s(%s)" % (title, ", ".join(given))
-
-
-def _split(arguments):
-    depth, start = 0, 0
-    for at, letter in enumerate(arguments):
-        depth += {"{": 1, "}": -1, "[": 1, "]": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            yield arguments[start:at]
-            start = at + 1
-    yield arguments[start:]
 
 
 def _text(node):
@@ -92,12 +85,16 @@ def _body(entry, entries):
     return told + ("<dl>%s</dl>" % rows if rows else "") + ("<dl>%s</dl>" % raised if raised else "")
 
 
-def build(site, text):
+def build(site, text, sources):
+    """`sources`: the texts of all files of C#, which say what is public and of which type it is."""
+    declared = csharp_sources.read(sources)
     entries = {}
     for node in Xml.fromstring(text).iter("member"):
         path = node.get("name")[2:]
         if path.startswith("Addend.") and not path.startswith("Addend.Native."):
-            entries[node.get("name")] = Entry(node)
+            entry = Entry(node)
+            if declared.is_public(entry.owner, entry.name):
+                entries[node.get("name")] = entry
     types = sorted((one for one in entries.values() if one.kind == "type"), key=lambda one: one.name)
     parts = ["<h1>C#</h1>", "<p>Namespace <code>Addend</code>; made of the XML documentation of the assembly.</p>",
              "<p>%s</p>" % " &middot; ".join('<a href="#%s">%s</a>' % (one.anchor, escape(one.name)) for one in types)]
@@ -109,7 +106,7 @@ def build(site, text):
                 continue
             names = [param.get("name") for param in member.node.findall("param")]
             parts.append('<div class="entry" id="%s"><pre><code>%s</code></pre>%s</div>' % (
-                member.anchor, escape(member.signature(names)), _body(member, entries)))
+                member.anchor, escape(member.signature(names, declared)), _body(member, entries)))
             name = one.name if member.name == "#ctor" else member.name
             site.names.append(Name("C#", name, "%s#%s" % (PAGE, member.anchor), one.name, member.kind))
     site.add(PAGE, "C#", "\n".join(parts))

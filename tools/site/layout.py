@@ -6,8 +6,8 @@ import os
 # The pages of the menu: (title, pages); what is not there is linked from other pages.
 MENU = [
     ("Begin", ["index.html", "docs/first_program.html", "docs/concepts.html", "gallery.html", "docs/results.html"]),
-    ("Languages", ["docs/python.html", "docs/java.html", "docs/csharp.html", "docs/c_api.html", "docs/from_python.html",
-                   "docs/from_export.html", "docs/from_onnx.html", "docs/transformers.html"]),
+    ("Languages", ["docs/python.html", "docs/java.html", "docs/csharp.html", "docs/cpp.html", "docs/c_api.html",
+                   "docs/from_python.html", "docs/from_export.html", "docs/from_onnx.html", "docs/transformers.html"]),
     ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",
                  "reference/cpp.html", "reference/c.html", "docs/ops.html", "docs/schemas/README.html"]),
     ("More", ["docs/policies.html", "docs/tracing.html", "docs/audit.html", "docs/eager.html", "docs/extending.html",
@@ -37,7 +37,8 @@ NAMES = {
     "names.html": "Find a name",
     "docs/java.html": "Java",
     "docs/csharp.html": "C#",
-    "docs/c_api.html": "C and C++",
+    "docs/c_api.html": "C",
+    "docs/cpp.html": "C++",
 }
 
 _FRAME = """<!DOCTYPE html>

@@ -11,12 +11,12 @@ def _site_impl(ctx):
     arguments.add("-B")
     arguments.add(ctx.file._build)
     arguments.add(out.path)
-    for key in ["page", "file", "api", "hpp", "python", "xml", "java", "gallery"]:
+    for key in ["page", "file", "api", "hpp", "python", "xml", "cs", "java", "gallery"]:
         arguments.add_all(getattr(ctx.files, key), format_each = key + "=%s", expand_directories = False)
     arguments.add(ctx.file._style, format = "style=%s")
     arguments.add(JAVA_HOME, format = "javadoc=%s/bin/javadoc")
     inputs = [ctx.file._build, ctx.file._style] + ctx.files._modules
-    for key in ["page", "file", "api", "hpp", "python", "xml", "java", "gallery"]:
+    for key in ["page", "file", "api", "hpp", "python", "xml", "cs", "java", "gallery"]:
         inputs += getattr(ctx.files, key)
     ctx.actions.run(
         executable = PYTHON,
@@ -32,7 +32,7 @@ _site = rule(
     implementation = _site_impl,
     doc = "A folder of HTML pages. The attributes are the keys of build.py.",
     attrs = dict(
-        [(key, attr.label_list(allow_files = True)) for key in ["page", "file", "python", "xml", "java", "gallery"]],
+        [(key, attr.label_list(allow_files = True)) for key in ["page", "file", "python", "xml", "cs", "java", "gallery"]],
         api = attr.label(allow_files = True),
         hpp = attr.label(allow_files = True),
         _build = attr.label(default = "//tools/site:build.py", allow_single_file = True),

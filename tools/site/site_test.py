@@ -23,6 +23,10 @@ WORDS = ["composition", "component", "reference", "leftover", "recovery", "recov
          "attribution", "program", "name", "inside"]
 
 
+# A word of a sentence, outside of the marks around it.
+WORD = re.compile(r"(?:^|>)[^<]*\w")
+
+
 class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -100,7 +104,7 @@ class SiteTest(unittest.TestCase):
 
     def test_every_page_of_the_repository_is_there(self):
         for path in ["index.html", "gallery.html", "words.html", "names.html", "docs/python.html", "docs/from_python.html",
-                     "docs/java.html", "docs/csharp.html", "docs/c_api.html", "docs/building.html", "docs/glossary.html"]:
+                     "docs/java.html", "docs/csharp.html", "docs/cpp.html", "docs/c_api.html", "docs/building.html", "docs/glossary.html"]:
             self.assertIn(path, self.pages)
         menu = self.pages["index.html"].links
         self.assertIn("words.html", menu)
@@ -123,6 +127,27 @@ class SiteTest(unittest.TestCase):
             if language in LANGUAGES:
                 with self.subTest(language):
                     self.assertFalse(set(anchors) - self.pages[page].ids)
+
+    def test_each_name_of_a_reference_has_a_sentence(self):
+        for language, page, least in (("cpp", "reference/cpp.html", 200), ("csharp", "reference/csharp.html", 600)):
+            if language not in LANGUAGES:
+                continue
+            with self.subTest(language):
+                text = read(os.path.join(SITE, page))
+                entries = re.findall(r'<h2 id="[^"]*">(.*?)</h2><p>(.*?)</p>', text, re.DOTALL)
+                entries += re.findall(r'<div class="entry"[^>]*><pre><code>(.*?)</code></pre><p>(.*?)</p>', text, re.DOTALL)
+                self.assertEqual([name for name, told in entries if not WORD.search(told)], [])
+                self.assertGreater(len(entries), least)
+
+    def test_the_reference_of_csharp_has_types_and_nothing_internal(self):
+        if "csharp" not in LANGUAGES:
+            self.skipTest("C# is not built here")
+        entries = set(re.findall(r'<div class="entry"[^>]*><pre><code>(.*?)</code></pre>', read(os.path.join(SITE, "reference/csharp.html"))))
+        for entry in ("double Explanation.Value", "IReadOnlyList&lt;Contribution&gt; Explanation.Contributions",
+                      "IReadOnlyList&lt;long&gt; Tensor.Strides", "Explanation Attribution.Explain(int target)",
+                      "Split Input.Split", "double Report.WorstRecoveryError"):
+            self.assertIn(entry, entries)
+        self.assertEqual([entry for entry in entries if re.search(r"Handle\b|\.Take\(|Structure\.", entry)], [])
 
     def test_words_are_spelled_in_every_language(self):
         text = read(os.path.join(SITE, "words.html"))

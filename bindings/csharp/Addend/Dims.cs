@@ -31,7 +31,7 @@ public readonly struct Dims : IEnumerable<long>
     /// <returns>The same integers.</returns>
     public static Dims Create(ReadOnlySpan<long> values) => new(values.ToArray());
 
-    /// <inheritdoc/>
+    /// <summary>The dimensions, one after the other.</summary>
     public IEnumerator<long> GetEnumerator() => ((IEnumerable<long>)Values).GetEnumerator();
 
     IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
