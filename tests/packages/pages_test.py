@@ -194,9 +194,9 @@ class CommandsTest(unittest.TestCase):
         self.take("Java", "//bindings/java:dist", ["java"])
 
     def test_python(self):
-        if subprocess.run([shutil.which("python3") or sys.executable, "-c", "import ensurepip, venv"],
+        if subprocess.run([shutil.which("python3") or sys.executable, "-c", "import ensurepip, torch, venv"],
                           stderr=subprocess.DEVNULL).returncode:
-            self.skipTest("there is no python3 that makes environments (Debian's python3-venv)")
+            self.skipTest("there is no python3 that has PyTorch and makes environments (Debian's python3-venv)")
         self.take("Python", "//bindings/python:wheel", ["python3"])
 
 

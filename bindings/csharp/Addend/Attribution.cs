@@ -193,5 +193,5 @@ public sealed class Attribution : AddendObject
 public sealed partial record AttributedOperator
 {
     /// <summary>Name and place: <c>aten::linear in encoder.fc1</c>.</summary>
-    public override string ToString() => ModulePath.Length == 0 ? Op : $"{Op} in {ModulePath}";
+    public override string ToString() => Module.Length == 0 ? Op : $"{Op} in {Module}";
 }
