@@ -44,7 +44,7 @@ class DocsPage : public CApiTest {
     Request inputs;
     inputs.Input(ids, "ids").Input(mask, "mask");
     RecordingScope recording(inputs);
-    const Tensor table = Tensor::Copy<float>({0, 0, 1, 2, 3, 1, -1, 2, 2, -2}, {5, 2});
+    const Tensor table = Tensor::Copy<float>({0, 0, 1, 2, 3, 1, -1, 2, 2, 1}, {5, 2});
     const Tensor words = Call("aten::embedding", Arguments().Add(table).Add(ids)).tensor();
     const Tensor column = Call("aten::unsqueeze", Arguments().Add(mask).Add(int64_t{-1})).tensor();
     const Tensor kept = Call("aten::mul", Arguments().Add(words).Add(column)).tensor();

@@ -45,7 +45,7 @@ def score(row):
 
 
 def contributions(row):
-    """What each column gives: every rectifier has the slope of the straight line from the usual row to this one."""
+    """The numbers that the columns give: every rectifier has the slope of the straight line from the usual row to this one."""
     slopes = [(max(z, 0) - max(z0, 0)) / (z - z0) for z, z0 in zip(hidden(row), hidden(USUAL))]
     return [sum(w * slope * weights[column] for w, slope, (weights, _) in zip(SCORE[0], slopes, HIDDEN)) *
             (row[column] - USUAL[column]) for column in range(len(COLUMNS))]
