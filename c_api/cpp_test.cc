@@ -63,6 +63,18 @@ TEST_F(CppTest, TensorsLieOnTheCallersMemory) {
   EXPECT_EQ(numbers.use_count(), 1);
 }
 
+TEST_F(CppTest, AnExplanationIsToldInOneLine) {
+  Request request;
+  request.Input(x_).SplitAlong({0}).Baseline(0.0).Names({"a", "b", "c"});
+  TracingScope scope(request);
+  scope.AddOutput("y", Call("aten::relu", Arguments().Add(x_)).tensor());
+  const Explanation explanation = scope.End().Explain("2");
+  EXPECT_EQ(explanation.ToString(), "[2]: value 3 = reference 0 + 3 contributions 3 + leftover 0");
+  EXPECT_EQ(explanation.Top(1)[0].name, "c");
+  EXPECT_EQ(Numbers(TensorFile::Create().Add("first", x_).First()), Numbers(x_));
+  EXPECT_THROW(TensorFile::Create().First(), Error);
+}
+
 TEST_F(CppTest, LiveModelsAreAttributedAndVerified) {
   Request request;
   request.Input(x_, "x").SplitAlong({0}).Baseline(0.5).Target("0");
