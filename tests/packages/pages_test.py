@@ -155,7 +155,7 @@ class CommandsTest(unittest.TestCase):
         environment.update(
             addend=addend, HOME=home, DOTNET_CLI_HOME=home, NUGET_PACKAGES=os.path.join(home, "nuget"),
             PATH=bin_folder + os.pathsep + tools_on_path(environment), DOTNET_CLI_TELEMETRY_OPTOUT="1", DOTNET_NOLOGO="1",
-            # Nothing outlives the test, and nothing asks a registry.
+            # No server outlives the test, and no registry is asked.
             MSBUILDDISABLENODEREUSE="1", DOTNET_CLI_USE_MSBUILD_SERVER="0", NuGetAudit="false", UseSharedCompilation="false",
             PIP_NO_INDEX="1",
             PIP_DISABLE_PIP_VERSION_CHECK="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1",
