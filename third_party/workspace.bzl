@@ -13,6 +13,7 @@ load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
 load("//third_party/libcsv:workspace.bzl", libcsv = "repo")
 load("//third_party/libpng:workspace.bzl", libpng = "repo")
+load("//third_party/lunr:workspace.bzl", lunr = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
@@ -35,6 +36,7 @@ INSTALLED = [
     junit,
     libcsv,
     libpng,
+    lunr,
     python,
     swig,
     torch,

@@ -72,6 +72,20 @@ def shown(pages: Sequence[str]) -> List[Shown]:
     return found
 
 
+def dom(address: str, *options: str) -> str:
+    """A page as HTML when its scripts have run; options: further ones of the browser."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            find() or "", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--user-data-dir=" + os.path.join(folder, "profile"), "--timeout=%d" % (1000 * _SECONDS), "--dump-dom",
+            *options, address,
+        ]
+        return subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": folder},
+            timeout=2 * _SECONDS, check=True,
+        ).stdout.decode("utf-8")
+
+
 def data_of(page: str) -> Dict[str, Any]:
     """The data that the script of a page reads."""
     return json.loads(_DATA.search(page).group(2))
@@ -92,15 +106,7 @@ def _run(pages: Sequence[str]) -> List[Any]:
         path = os.path.join(folder, "pages.html")
         with open(path, "w", encoding="utf-8") as file:
             file.write('<!DOCTYPE html><meta charset="utf-8"><body>%s<script>%s</script>' % (frames, _SCRIPT))
-        command = [
-            find() or "", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--user-data-dir=" + os.path.join(folder, "profile"), "--timeout=%d" % (1000 * _SECONDS), "--dump-dom",
-            "file://" + path,
-        ]
-        written = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": folder},
-            timeout=2 * _SECONDS, check=True,
-        ).stdout.decode("utf-8")
+        written = dom("file://" + path)
     match = re.search(r"<body>\s*([A-Za-z0-9+/=]+)\s*</body>", written)
     if match is None:
         raise RuntimeError("the browser did not show the pages: " + written[:500])

@@ -10,7 +10,7 @@ _DESCRIBE = """
 import importlib.util, sys, sysconfig
 print("%d.%d" % sys.version_info[:2])
 print(sysconfig.get_paths()["include"])
-print(" ".join(name for name in ("markdown", "numpy", "torch", "transformers") if importlib.util.find_spec(name)))
+print(" ".join(name for name in ("markdown", "numpy", "pygments", "torch", "transformers") if importlib.util.find_spec(name)))
 """
 
 def _local_python_impl(ctx):
@@ -34,7 +34,7 @@ PYTHON = {python}
 PYTHON_VERSION = {version}
 PYTHON_INCLUDE = {include}
 
-# Which of NumPy, PyTorch and Hugging Face transformers it has.
+# Which of Markdown, NumPy, Pygments, PyTorch and Hugging Face transformers it has.
 PYTHON_PACKAGES = {packages}
 """.format(
         python = repr(python),

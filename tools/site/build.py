@@ -1,12 +1,15 @@
-"""Makes the site: HTML of the repository's pages, references of five languages, the glossary across them, and a gallery.
+"""Makes the site: HTML of the repository's pages and notebooks, references of five languages, the glossary across them, a
+gallery, and a search over all of it.
 
 usage: build.py OUT KEY=PATH...
   page    a Markdown page               file    a file that pages link to or show
+  notebook  a notebook                  lunr    the library of the search; without it the site has none
   api     addend_api.json               hpp     addend.hpp
   python  a source of the package       xml     the folder of the C# assembly, with its documentation
   java    a source of the Java classes  javadoc the program
   cs      a source of the assembly
   gallery a page that Addend wrote      style   the style sheet
+  script  a script of the pages
 """
 
 import json
@@ -19,9 +22,12 @@ import cpp_reference
 import csharp_reference
 import gallery
 import java_reference
+import landing
 import layout
 import markdown_pages
+import notebooks
 import python_reference
+import search_index
 import words
 
 
@@ -35,21 +41,25 @@ def place(path):
     return re.sub(r"^bazel-out/[^/]+/bin/", "", path)
 
 
-def add_pages(site, pages, files):
+def add_pages(site, pages, files, given_notebooks):
     """`files`: shown as they are where they are text, copied where the browser or a program reads them."""
-    where = {place(path): markdown_pages.page_of(place(path)) for path in pages}
+    where = {place(path): markdown_pages.page_of(place(path)) for path in pages + given_notebooks}
     for path in files:
-        copied = path.endswith((".png", ".json"))
+        copied = path.endswith((".html", ".json", ".png"))
         where[place(path)] = place(path) if copied else "source/%s.html" % place(path)
     for path in pages:
         title, body = markdown_pages.convert(read(path), place(path), where)
-        site.add(where[place(path)], title, body)
+        site.add(where[place(path)], title, landing.page(body) if place(path) == "README.md" else body)
+    for path in given_notebooks:
+        notebooks.build(site, place(path), read(path), where)
     for path in files:
-        if where[place(path)] == place(path):
-            with open(path, "rb") as file:
-                site.copy(place(path), file.read())
-        else:
+        if where[place(path)] != place(path):
             site.add(where[place(path)], place(path), markdown_pages.source_page(place(path), read(path)))
+            continue
+        with open(path, "rb") as file:
+            site.copy(place(path), file.read())
+        if path.endswith(".html"):
+            site.searched.append((place(path), place(path), read(path)))
 
 
 def main(out, *arguments):
@@ -58,7 +68,7 @@ def main(out, *arguments):
         key, _, path = argument.partition("=")
         given.setdefault(key, []).append(path)
     site = layout.Site(out)
-    add_pages(site, given["page"], given.get("file", []))
+    add_pages(site, given["page"], given.get("file", []), [path for path in given["notebook"] if path.endswith(".ipynb")])
     also = []
     if "python" in given:
         python_reference.build(site, {path: read(path) for path in given["python"] if path.endswith(".py")})
@@ -75,8 +85,12 @@ def main(out, *arguments):
     words.build(site, next(read(path) for path in given["page"] if place(path) == "docs/glossary.md"))
     words.build_names(site)
     gallery.build(site, given["gallery"])
-    site.copy("style.css", read(given["style"][0]).encode("utf-8"))
-    site.write(also)
+    for path in given["style"] + given["script"]:
+        site.copy(os.path.basename(path), read(path).encode("utf-8"))
+    for path in given.get("lunr", []):
+        site.copy("search/lunr.js", read(path).encode("utf-8"))
+        search_index.build(site)
+    site.write(also, searched="lunr" in given)
 
 
 if __name__ == "__main__":

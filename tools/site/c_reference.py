@@ -2,6 +2,7 @@
 
 import re
 
+import colours
 from layout import Name, escape
 
 PAGE = "reference/c.html"
@@ -70,8 +71,8 @@ def _parameters(one):
 
 
 def _entry(name, code, body, badge=""):
-    return '<div class="entry" id="%s"><h3>%s <span class="badge">%s</span></h3>\n<pre><code>%s</code></pre>\n%s</div>' % (
-        name, name, badge, escape(code), body)
+    return '<div class="entry" id="%s"><h3>%s <span class="badge">%s</span></h3>\n%s\n%s</div>' % (
+        name, name, badge, colours.block(code, "c"), body)
 
 
 def _type(one, known):
@@ -107,11 +108,10 @@ def build(site, api):
     parts = ["<h1>The C interface</h1>",
              "<p>Made of <code>addend.h</code> and <code>addend_ext.h</code>. The same as data: "
              "<a href=\"addend_api.json\">addend_api.json</a>.</p>",
-             "<p>%s</p>" % " &middot; ".join('<a href="#section-%d">%s</a>' % (k, escape(title)) for k, title in enumerate(sections)),
-             "<h2>Conventions</h2><dl class=\"entry\">%s</dl>" % "".join(
+             "<h2 id=\"section-conventions\">Conventions</h2><dl class=\"entry\">%s</dl>" % "".join(
                  "<dt>%s</dt><dd>%s</dd>" % (escape(key), escape(text)) for key, text in api["conventions"].items()),
-             "<h2>Types</h2>"] + [_type(one, known) for one in api["types"]]
-    parts += ["<h2>Enumerations</h2>"] + [_enum(one, known) for one in api["enums"]]
+             "<h2 id=\"section-types\">Types</h2>"] + [_type(one, known) for one in api["types"]]
+    parts += ["<h2 id=\"section-enumerations\">Enumerations</h2>"] + [_enum(one, known) for one in api["enums"]]
     for k, section in enumerate(sections):
         parts.append('<h2 id="section-%d">%s</h2>' % (k, escape(section)))
         for one in api["functions"]:

@@ -2,6 +2,7 @@
 
 import re
 
+import colours
 from layout import Name, escape
 
 PAGE = "reference/cpp.html"
@@ -85,8 +86,7 @@ def build(site, text):
     found = read(text)
     parts = ["<h1>C++ over the C interface</h1>",
              "<p>Made of <code>addend.hpp</code>, namespace <code>addend::api</code>; header-only. Every function throws "
-             "<code>Error</code> where the C function that it calls gives a status.</p>",
-             "<p>%s</p>" % " &middot; ".join('<a href="#%s">%s</a>' % (name, name) for name, _, _ in found if name)]
+             "<code>Error</code> where the C function that it calls gives a status.</p>"]
     for name, comment, members in found:
         parts.append('<h2 id="%s">%s</h2><p>%s</p>' % (name or "functions", name or "Functions", escape(comment)))
         if name:
@@ -99,6 +99,6 @@ def build(site, text):
             if not place == "":
                 site.names.append(Name("C++", member.name, "%s#%s" % (PAGE, anchor), name, "member"))
             seen.add(anchor)
-            parts.append('<div class="entry"%s><pre><code>%s</code></pre><p>%s</p></div>' % (
-                place, escape(member.code), escape(member.comment or told.get(member.name, ""))))
+            parts.append('<div class="entry"%s>%s<p>%s</p></div>' % (
+                place, colours.block(member.code, "cpp"), escape(member.comment or told.get(member.name, ""))))
     site.add(PAGE, "C++ over the C interface", "\n".join(parts))

@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as Xml
 
+import colours
 import csharp_sources
 from layout import Name, escape
 
@@ -65,7 +66,7 @@ def _text(node):
         elif child.tag == "code":
             lines = "".join(child.itertext()).strip("\n").splitlines()
             indent = min([len(line) - len(line.lstrip()) for line in lines if line.strip()] or [0])
-            parts.append("</p><pre><code>%s</code></pre><p>" % escape("\n".join(line[indent:] for line in lines)))
+            parts.append("</p>%s<p>" % colours.block("\n".join(line[indent:] for line in lines), "csharp"))
         else:
             parts.append(_text(child))
         parts.append(escape(child.tail or ""))
@@ -96,8 +97,7 @@ def build(site, text, sources):
             if declared.is_public(entry.owner, entry.name):
                 entries[node.get("name")] = entry
     types = sorted((one for one in entries.values() if one.kind == "type"), key=lambda one: one.name)
-    parts = ["<h1>C#</h1>", "<p>Namespace <code>Addend</code>; made of the XML documentation of the assembly.</p>",
-             "<p>%s</p>" % " &middot; ".join('<a href="#%s">%s</a>' % (one.anchor, escape(one.name)) for one in types)]
+    parts = ["<h1>C#</h1>", "<p>Namespace <code>Addend</code>; made of the XML documentation of the assembly.</p>"]
     for one in types:
         parts.append('<h2 id="%s">%s</h2>%s' % (one.anchor, escape(one.name), _body(one, entries)))
         site.names.append(Name("C#", one.name, "%s#%s" % (PAGE, one.anchor), kind="type"))
@@ -105,8 +105,8 @@ def build(site, text, sources):
             if member.owner != one.name:
                 continue
             names = [param.get("name") for param in member.node.findall("param")]
-            parts.append('<div class="entry" id="%s"><pre><code>%s</code></pre>%s</div>' % (
-                member.anchor, escape(member.signature(names, declared)), _body(member, entries)))
+            parts.append('<div class="entry" id="%s">%s%s</div>' % (
+                member.anchor, colours.block(member.signature(names, declared), "csharp"), _body(member, entries)))
             name = one.name if member.name == "#ctor" else member.name
             site.names.append(Name("C#", name, "%s#%s" % (PAGE, member.anchor), one.name, member.kind))
     site.add(PAGE, "C#", "\n".join(parts))

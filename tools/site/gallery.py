@@ -2,6 +2,7 @@
 
 import os
 
+import figures
 from layout import escape
 
 # file -> (title, how it was made). Pages of bindings that are not built are left out.
@@ -30,8 +31,10 @@ def build(site, paths):
     for name, (title, command) in PAGES.items():
         if name in OF_BINDINGS and name not in given:
             continue
-        with open(given.pop(name), "rb") as file:
-            site.copy("gallery/" + name, file.read())
+        with open(given.pop(name), encoding="utf-8") as file:
+            page = file.read()
+        site.copy("gallery/" + name, page.encode("utf-8"))
+        site.searched.append(("gallery/" + name, title, figures.words(page)))
         parts.append('<figure><figcaption><h2><a href="gallery/%s">%s</a></h2><code>%s</code></figcaption>'
                      '<iframe src="gallery/%s" title="%s" loading="lazy"></iframe></figure>' % (
                          name, escape(title), escape(command if name in OF_BINDINGS else "addend " + command), name, escape(title)))

@@ -8,6 +8,8 @@ import subprocess
 from layout import Name
 
 FOLDER = "reference/java"
+# The text of a page, without its menus.
+_MAIN = re.compile(r"<main\b.*</main>", re.DOTALL)
 
 
 def _listed(folder, file):
@@ -20,12 +22,15 @@ def build(site, javadoc, sources):
     folder = os.path.join(site.folder, FOLDER)
     os.makedirs(folder)
     command = [javadoc, "-quiet", "-Xdoclint:none", "-notimestamp", "--release", "11", "-encoding", "UTF-8",
-               "-windowtitle", "Addend for Java", "-d", folder]
+               "-windowtitle", "Addend for Java", "-d", folder,
+               "-bottom", '<a href="{@docRoot}/../../index.html">All pages of Addend</a>']
     subprocess.run(command + sources, check=True, stdout=subprocess.DEVNULL)
     for one in _listed(folder, "type-search-index.js"):
         if "p" in one:
             page = "%s/%s/%s.html" % (FOLDER, one["p"].replace(".", "/"), one["l"])
             site.names.append(Name("Java", one["l"], page, kind="type"))
+            with open(os.path.join(site.folder, page), encoding="utf-8") as file:
+                site.searched.append((page, one["l"] + " (Java)", _MAIN.search(file.read()).group()))
     for one in _listed(folder, "member-search-index.js"):
         page = "%s/%s/%s.html" % (FOLDER, one["p"].replace(".", "/"), one["c"])
         name = one["l"].split("(")[0]

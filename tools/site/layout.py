@@ -3,23 +3,52 @@
 import html
 import os
 
+import contents
+
 # The pages of the menu: (title, pages); what is not there is linked from other pages.
 MENU = [
     ("Begin", ["index.html", "docs/first_program.html", "docs/concepts.html", "gallery.html", "docs/results.html"]),
-    ("Languages", ["docs/python.html", "docs/java.html", "docs/csharp.html", "docs/cpp.html", "docs/c_api.html",
-                   "docs/from_python.html", "docs/from_export.html", "docs/from_onnx.html", "docs/transformers.html"]),
-    ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",
-                 "reference/cpp.html", "reference/c.html", "docs/ops.html", "docs/schemas/README.html"]),
-    ("More", ["docs/policies.html", "docs/tracing.html", "docs/audit.html", "docs/eager.html", "docs/extending.html",
-              "docs/building.html", "docs/services.html", "docs/plans.html", "docs/architecture.html",
-              "docs/glossary.html", "docs/conformance.html"]),
+    ("Explain", ["docs/reasons.html", "docs/interactions.html", "docs/plots.html", "docs/policies.html", "docs/jobs.html",
+                 "docs/plans.html", "docs/services.html", "docs/audit.html", "docs/transformers.html", "docs/gpu.html"]),
+    ("Notebooks", ["docs/notebooks/README.html", "docs/notebooks/table.html", "docs/notebooks/image.html",
+                   "docs/notebooks/text.html", "docs/notebooks/speaker.html", "docs/notebooks/language_model.html"]),
+    ("Come from", ["docs/from_captum.html", "docs/from_shap.html", "docs/from_pydec.html", "docs/from_python.html",
+                   "docs/from_export.html", "docs/from_onnx.html", "docs/djl.html"]),
+    ("Languages", ["docs/python.html", "docs/java.html", "docs/csharp.html", "docs/cpp.html", "docs/c_api.html"]),
+    ("Look up", ["words.html", "names.html", "docs/glossary.html", "reference/python.html", "reference/java.html",
+                 "reference/csharp.html", "reference/cpp.html", "reference/c.html", "docs/ops.html",
+                 "docs/onnx_operators.html", "docs/schemas/README.html"]),
+    ("Measured", ["benchmarks/README.html", "benchmarks/faithfulness/README.html", "benchmarks/peers/README.html",
+                  "docs/conformance.html"]),
+    ("More", ["docs/README.html", "docs/tracing.html", "docs/eager.html", "docs/extending.html", "docs/building.html",
+              "docs/architecture.html", "CONTRIBUTING.html", "CHANGELOG.html"]),
 ]
 # Names in the menu of pages whose title is longer.
 NAMES = {
     "index.html": "What it is",
-    "docs/from_python.html": "From Python to the others",
-    "docs/from_export.html": "From torch.export",
-    "docs/from_onnx.html": "From ONNX",
+    "docs/README.html": "All pages",
+    "docs/reasons.html": "Reasons",
+    "docs/interactions.html": "Interactions",
+    "docs/plots.html": "Plots",
+    "docs/jobs.html": "Jobs over data sets",
+    "docs/notebooks/README.html": "All notebooks",
+    "docs/notebooks/table.html": "A table",
+    "docs/notebooks/image.html": "An image",
+    "docs/notebooks/text.html": "A text",
+    "docs/notebooks/speaker.html": "What was generated",
+    "docs/notebooks/language_model.html": "A chat",
+    "docs/from_captum.html": "Captum",
+    "docs/from_shap.html": "SHAP",
+    "docs/from_pydec.html": "PyDec",
+    "docs/from_python.html": "Python, to the others",
+    "docs/from_export.html": "torch.export",
+    "docs/from_onnx.html": "ONNX",
+    "docs/djl.html": "DJL",
+    "docs/ops.html": "Operators",
+    "docs/onnx_operators.html": "Operators of ONNX",
+    "benchmarks/README.html": "Benchmarks",
+    "benchmarks/faithfulness/README.html": "Faithfulness",
+    "benchmarks/peers/README.html": "Beside its peers",
     "docs/transformers.html": "Hugging Face models",
     "docs/results.html": "Unexpected results",
     "docs/conformance.html": "Conformance",
@@ -42,24 +71,44 @@ NAMES = {
 }
 
 _FRAME = """<!DOCTYPE html>
-<html lang="en">
+<html lang="en" data-root="{root}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="stylesheet" href="{root}style.css">
 <link rel="icon" href="data:,">
+<script src="{root}site.js"></script>
 </head>
 <body>
-<div class="menu"><input type="checkbox" id="menu"><label for="menu">Addend</label><nav>
+<input type="checkbox" class="toggle" id="site-menu" aria-label="Menu">
+<header class="top">
+<label for="site-menu" title="Menu">&#9776;</label>
+<a class="brand" href="{root}index.html">Addend</a>
+{search}
+<button type="button" class="scripted" id="site-theme" title="Light or dark" aria-label="Light or dark">&#9680;</button>
+</header>
+<div class="frame">
+<nav class="menu" aria-label="Pages">
 {menu}
-</nav></div>
+</nav>
+<div class="page">
+{contents}
 <main class="{kind}">
 {body}
 </main>
+</div>
+</div>
 </body>
 </html>
 """
+
+_SEARCH = """<div class="search scripted" role="search">
+<input type="search" id="site-search" placeholder="Search all pages ( / )" aria-label="Search all pages" autocomplete="off"
+  spellcheck="false">
+<section id="site-found" aria-label="Found" hidden></section>
+</div>
+<script src="{root}search.js" defer></script>"""
 
 
 def escape(text):
@@ -80,6 +129,7 @@ class Site:
         self.folder = folder
         self.pages = {}  # path -> (title, body, kind)
         self.names = []  # Name, in the order of the references
+        self.searched = []  # (path, title, HTML) of pages that are there without `add`, and are found too
 
     def add(self, path, title, body, kind=""):
         if path in self.pages:
@@ -104,10 +154,13 @@ class Site:
             lines.append("</ul>")
         return "\n".join(lines)
 
-    def write(self, also=()):
+    def write(self, also=(), searched=False):
+        """searched: whether the site has what its search needs."""
         for path, (title, body, kind) in self.pages.items():
             root = os.path.relpath(".", os.path.dirname(path) or ".") + "/"
-            text = _FRAME.format(title=escape(title), root=root, menu=self._menu(path, also), body=body, kind=kind)
+            text = _FRAME.format(title=escape(title), root=root, menu=self._menu(path, also), body=body, kind=kind,
+                                 contents=contents.of(body) if path != "index.html" else "",
+                                 search=_SEARCH.format(root=root) if searched else '<span class="search"></span>')
             self.copy(path, text.encode("utf-8"))
 
 

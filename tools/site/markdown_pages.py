@@ -3,7 +3,9 @@
 import posixpath
 import re
 
+import colours
 import markdown
+import samples
 from layout import escape, relative
 
 _LINK = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.DOTALL)
@@ -12,7 +14,7 @@ _IMAGE = re.compile(r'(<img [^>]*src=")([^"]*)(")')
 
 def page_of(path):
     """The path in the site of a page of the repository."""
-    return "index.html" if path == "README.md" else re.sub(r"\.md$", ".html", path)
+    return "index.html" if path == "README.md" else re.sub(r"\.(md|ipynb)$", ".html", path)
 
 
 def _anchor(text, _separator):
@@ -54,9 +56,9 @@ def convert(text, path, files):
     body = _IMAGE.sub(image, _LINK.sub(link, body))
     body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
     title = re.search(r"(?m)^# (.*)$", text)
-    return (re.sub(r"[`*]", "", title.group(1)) if title else path), body
+    return (re.sub(r"[`*]", "", title.group(1)) if title else path), colours.page(samples.grouped(body))
 
 
 def source_page(path, text):
     """A file that is shown as it is."""
-    return "<h1>%s</h1>\n<pre><code>%s</code></pre>" % (escape(path), escape(text))
+    return "<h1>%s</h1>\n%s" % (escape(path), colours.file(text, posixpath.basename(path)))

@@ -5,6 +5,7 @@ import inspect
 import os
 import re
 
+import colours
 from layout import Name, escape
 
 PAGE = "reference/python.html"
@@ -26,7 +27,7 @@ def docstring(text):
                 cells.append("<dt>%s</dt><dd>%s</dd>" % (escape(name), _inline(told)) if told else "<dt></dt><dd>%s</dd>" % _inline(name))
             blocks.append("<p class=\"badge\">%s</p><dl>%s</dl>" % (title.group(1), "".join(cells)))
         elif re.match(r"^(    .*\n?)+$", block):
-            blocks.append("<pre><code>%s</code></pre>" % escape(inspect.cleandoc(block)))
+            blocks.append(colours.block(inspect.cleandoc(block), "python"))
         else:
             blocks.append("<p>%s</p>" % _inline(re.sub(r"\s+", " ", block).replace("::", ":")))
     return "\n".join(blocks)
@@ -111,7 +112,7 @@ class Package:
 
 
 def _class(package, name, node, site):
-    parts = ["<pre><code>class %s</code></pre>%s" % (name, docstring(ast.get_docstring(node) or ""))]
+    parts = [colours.block("class " + name, "python") + docstring(ast.get_docstring(node) or "")]
     seen = set()
     for holder in [node] + list(package.bases(node)):
         for member, signature, text, arguments in _members(holder):
@@ -123,15 +124,14 @@ def _class(package, name, node, site):
             shown = name if member == "__init__" else anchor
             for argument in arguments:
                 site.names.append(Name("Python", argument, "%s#%s" % (PAGE, anchor), shown, "argument"))
-            parts.append('<div class="entry" id="%s"><pre><code>%s</code></pre>%s</div>' % (anchor, escape(signature), docstring(text)))
+            parts.append('<div class="entry" id="%s">%s%s</div>' % (anchor, colours.block(signature, "python"), docstring(text)))
     return "\n".join(parts)
 
 
 def build(site, sources):
     package = Package(sources)
     names = [name for name in package.public() if package.find(name) is not None]
-    parts = ["<h1>Python</h1>", docstring(ast.get_docstring(package.modules["__init__"]) or ""),
-             "<p>%s</p>" % " &middot; ".join('<a href="#%s">%s</a>' % (name, name) for name in names)]
+    parts = ["<h1>Python</h1>", docstring(ast.get_docstring(package.modules["__init__"]) or "")]
     for name in names:
         node = package.find(name)
         kind = "class" if isinstance(node, ast.ClassDef) else "function"
@@ -139,6 +139,6 @@ def build(site, sources):
         if kind == "class":
             parts.append(_class(package, name, node, site))
         else:
-            parts.append("<pre><code>%s</code></pre>%s" % (escape(_signature(node, False)), docstring(ast.get_docstring(node) or "")))
+            parts.append(colours.block(_signature(node, False), "python") + docstring(ast.get_docstring(node) or ""))
         site.names.append(Name("Python", name, "%s#%s" % (PAGE, name), kind=kind))
     site.add(PAGE, "Python", "\n".join(parts))
