@@ -13,7 +13,7 @@ _MOST = 12  # bars; the rest is one bar
 
 
 def data_of(page):
-    """What the scripts of a page draw; None where it has no such data."""
+    """The data that the scripts of a page draw; None where it has none."""
     found = _DATA.search(page)
     return json.loads(found.group(1)) if found else None
 

@@ -53,11 +53,12 @@ async function prepare() {
     }
   }
   const index = builder.build();
-  return words => find(index, sections, words);
+  return (words, text) => find(index, sections, words, text);
 }
 
-// Sections that have all words, or their beginnings; where none has, those that have any.
-function find(index, sections, wanted) {
+// Sections that have all words, or their beginnings; where none has, those that have any. A heading that is the whole question
+// comes first: the name of a function.
+function find(index, sections, wanted, text) {
   function ask(presence) {
     return index.query(query => {
       for (const stem of wanted) {
@@ -68,8 +69,10 @@ function find(index, sections, wanted) {
   }
   let found = ask(lunr.Query.presence.REQUIRED);
   if (!found.length) found = ask(lunr.Query.presence.OPTIONAL);
+  found = found.map(one => sections[one.ref]);
+  const same = section => section.heading.toLowerCase() === text.toLowerCase();
   const shown = new Map();
-  return found.map(one => sections[one.ref]).filter(section => {
+  return [...found.filter(same), ...found.filter(section => !same(section))].filter(section => {
     const number = shown.get(section.page) || 0;
     shown.set(section.page, number + 1);
     return number < MOST_OF_PAGE;
@@ -153,8 +156,9 @@ async function search() {
     }
     const finder = await ready;
     if (own !== asked) return;
-    const wanted = stemsOf(text), found = wanted.length ? finder(wanted) : [];
-    say(found.length ? `${found.length}${found.length === MOST ? " or more" : ""} places` : "Nothing has these words.");
+    const wanted = stemsOf(text), found = wanted.length ? finder(wanted, text) : [];
+    const number = `${found.length}${found.length === MOST ? " or more" : ""} ${found.length === 1 ? "place" : "places"}`;
+    say(found.length ? number : "Nothing has these words.");
     list.append(...found.map(section => linkTo(section, wanted)));
     list.scrollTop = 0;
   } catch (problem) {

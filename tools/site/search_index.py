@@ -19,7 +19,7 @@ _EMPTY = ("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "s
 _INLINE = ("a", "b", "code", "em", "i", "mark", "small", "span", "strong", "sub", "sup", "wbr")
 
 # How much a match on a page counts, by the beginning of its path: guides come before references, references before files.
-_WEIGHTS = (("source/", 0.15), ("reference/", 0.5), ("CHANGELOG", 0.3), ("docs/conformance", 0.3), ("docs/architecture", 0.6),
+_WEIGHTS = (("source/", 0.05), ("reference/", 0.15), ("CHANGELOG", 0.3), ("docs/conformance", 0.3), ("docs/architecture", 0.6),
             ("docs/seeds", 0.3), ("docs/ops", 0.6), ("benchmarks/", 0.6), ("tests/", 0.4), ("gallery/", 0.5))
 
 
@@ -50,7 +50,7 @@ class _Cut(html.parser.HTMLParser):
             self.sections.append([anchor or "", "", ""])
             self._heading = tag
         elif anchor and classes & _ENTRIES:
-            self.sections.append([anchor, anchor, ""])
+            self.sections.append([anchor, anchor.replace("-", " ") if "word" in classes else anchor, ""])
         elif tag not in _INLINE:
             self._add(" ")
 

@@ -100,7 +100,7 @@ def _word(word, meaning, found):
     columns = []
     for language in LANGUAGES:
         links = ['<a href="%s">%s</a>' % (escape(relative(name.href, PAGE)), broken(name.full)) for name in found[language]]
-        columns.append("<div><b>%s</b>%s</div>" % (language, "".join(links) or "<span>-</span>"))
+        columns.append("<div><b>%s</b> %s</div>" % (language, " ".join(links) or "<span>-</span>"))
     anchor = word.replace(" ", "-")
     return '<div class="word" id="%s"><h2>%s</h2>%s<div class="five">%s</div></div>' % (
         anchor, escape(word), _inline(meaning), "".join(columns))
