@@ -60,9 +60,9 @@ def _reference(data):
     """The name of the reference: what it is follows from whether the model gives it on the baseline, which older documents do
     not tell."""
     if data.get("reference_is_model_on_baseline") == "yes":
-        return "reference, on the baseline"
+        return "reference (on the baseline)"
     reason = data.get("reference_reason")
-    return "reference, which stands for the baseline" + (" (%s)" % reason if reason else "")
+    return "reference (which stands for the baseline%s)" % (": " + reason if reason else "")
 
 
 def _noted(data):
@@ -133,8 +133,8 @@ def _generated(data):
     tokens, rows = data["tokens"], data["rows"]
     if len(matrix) != len(rows) * len(tokens):
         raise ValueError("a figure has %d numbers for %d rows of %d tokens" % (len(matrix), len(rows), len(tokens)))
-    parts = ["<figcaption>%s of each row, with its %s and its leftover; the tokens are coloured by what they contributed to "
-             "it</figcaption>" % (escape(data["target"]), escape(_reference(data)))]
+    parts = ["<figcaption>%s of each row, its %s and its leftover. Tokens in orange raise it and those in blue lower it, the "
+             "more the stronger the colour.</figcaption>" % (escape(data["target"]), escape(_reference(data)))]
     for k, row in enumerate(rows):
         values = matrix[k * len(tokens):(k + 1) * len(tokens)]
         last = max([j for j, value in enumerate(values) if value] or [-1])

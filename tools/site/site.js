@@ -101,7 +101,7 @@ function addTabs(group) {
 
 document.addEventListener("DOMContentLoaded", () => {
   document.getElementById("site-theme").addEventListener("click", switchTheme);
-  document.querySelectorAll("main pre:not(.out)").forEach(addCopyButton);
+  document.querySelectorAll("main pre:not(.out, .entry pre)").forEach(addCopyButton);
   document.querySelectorAll(".samples").forEach(addTabs);
   const language = kept("language");
   if (language) show(language, all);
