@@ -42,7 +42,8 @@ def place(path):
 
 
 def add_pages(site, pages, files, given_notebooks):
-    """`files`: shown as they are where they are text, copied where the browser or a program reads them."""
+    """`files`: shown as they are where they are text, copied where the browser or a program reads them. Gives the site's pages by
+    the repository's paths of what they show."""
     where = {place(path): markdown_pages.page_of(place(path)) for path in pages + given_notebooks}
     for path in files:
         copied = path.endswith((".html", ".json", ".png"))
@@ -60,6 +61,7 @@ def add_pages(site, pages, files, given_notebooks):
             site.copy(place(path), file.read())
         if path.endswith(".html"):
             site.searched.append((place(path), place(path), read(path)))
+    return where
 
 
 def main(out, *arguments):
@@ -68,7 +70,8 @@ def main(out, *arguments):
         key, _, path = argument.partition("=")
         given.setdefault(key, []).append(path)
     site = layout.Site(out)
-    add_pages(site, given["page"], given.get("file", []), [path for path in given["notebook"] if path.endswith(".ipynb")])
+    stored = [path for path in given["notebook"] if path.endswith(".ipynb")]
+    where = add_pages(site, given["page"], given.get("file", []), stored)
     also = []
     if "python" in given:
         python_reference.build(site, {path: read(path) for path in given["python"] if path.endswith(".py")})
@@ -82,7 +85,7 @@ def main(out, *arguments):
     cpp_reference.build(site, read(given["hpp"][0]))
     c_reference.build(site, json.loads(read(given["api"][0])))
     site.copy("reference/addend_api.json", read(given["api"][0]).encode("utf-8"))
-    words.build(site, next(read(path) for path in given["page"] if place(path) == "docs/glossary.md"))
+    words.build(site, next(read(path) for path in given["page"] if place(path) == words.GLOSSARY), where)
     words.build_names(site)
     gallery.build(site, given["gallery"])
     for path in given["style"] + given["script"]:

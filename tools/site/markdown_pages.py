@@ -34,8 +34,14 @@ def convert(text, path, files):
     )
     # Lists may begin right behind a paragraph, which this converter does not know.
     text = re.sub(r"(?m)^((?!\s*(?:[-*]|\d+\.) )\S[^\n|]*\n)(?=(?:- |1\. ))", r"\1\n", text)
-    body = converter.convert(text)
-    page = files[path]
+    body = linked(converter.convert(text), path, files[path], files)
+    body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    title = re.search(r"(?m)^# (.*)$", text)
+    return (re.sub(r"[`*]", "", title.group(1)) if title else path), colours.page(samples.grouped(body))
+
+
+def linked(body, path, page, files):
+    """HTML made of a text of the repository's `path`, with links and images as the site's `page` has them."""
 
     def link(match):
         href, shown = match.groups()
@@ -53,10 +59,7 @@ def convert(text, path, files):
             raise ValueError("%s shows %s, which the site does not have" % (path, match.group(2)))
         return match.group(1) + relative(there, page) + match.group(3)
 
-    body = _IMAGE.sub(image, _LINK.sub(link, body))
-    body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
-    title = re.search(r"(?m)^# (.*)$", text)
-    return (re.sub(r"[`*]", "", title.group(1)) if title else path), colours.page(samples.grouped(body))
+    return _IMAGE.sub(image, _LINK.sub(link, body))
 
 
 def source_page(path, text):

@@ -4,10 +4,12 @@ import json
 import re
 
 import markdown
+import markdown_pages
 from layout import escape, relative
 
 LANGUAGES = ["Python", "Java", "C#", "C++", "C"]
 PAGE = "words.html"
+GLOSSARY = "docs/glossary.md"
 _MOST = 3  # spellings of one word in one language
 
 
@@ -92,22 +94,23 @@ def broken(name):
     return re.sub(r"(_|\.|::)", r"\1<wbr>", escape(name))
 
 
-def _inline(text):
-    return re.sub(r"^<p>|</p>$", "", markdown.markdown(text))
+def _inline(text, files):
+    """A meaning, whose links lead from the glossary to the `files` of the site."""
+    return re.sub(r"^<p>|</p>$", "", markdown_pages.linked(markdown.markdown(text), GLOSSARY, PAGE, files))
 
 
-def _word(word, meaning, found):
+def _word(word, told, found):
     columns = []
     for language in LANGUAGES:
         links = ['<a href="%s">%s</a>' % (escape(relative(name.href, PAGE)), broken(name.full)) for name in found[language]]
         columns.append("<div><b>%s</b> %s</div>" % (language, " ".join(links) or "<span>-</span>"))
     anchor = word.replace(" ", "-")
     return '<div class="word" id="%s"><h2>%s</h2>%s<div class="five">%s</div></div>' % (
-        anchor, escape(word), _inline(meaning), "".join(columns))
+        anchor, escape(word), told, "".join(columns))
 
 
-def build(site, text):
-    """Words that no language has as a name are told without spellings."""
+def build(site, text, files):
+    """Words that no language has as a name are told without spellings. `files`: the site's pages by what they show."""
     parts = ["<h1>One word, five languages</h1>",
              "<p>Addend uses one word for each idea in every language. Each word of the glossary stands here with the names "
              "that spell it. To find any other name, use <a href=\"names.html\">the list of all names</a>.</p>"]
@@ -115,12 +118,12 @@ def build(site, text):
     for title, rows in glossary(text):
         parts.append("<h2>%s</h2>" % escape(title))
         for word, meaning in rows:
-            found = spellings(word, site.names)
+            found, told = spellings(word, site.names), _inline(meaning, files)
             if any(found.values()):
-                parts.append(_word(word, meaning, found))
+                parts.append(_word(word, told, found))
             else:
                 parts.append('<div class="word" id="%s"><h2>%s</h2>%s</div>' % (
-                    word.replace(" ", "-"), escape(word), _inline(meaning)))
+                    word.replace(" ", "-"), escape(word), told))
             index.append('<a href="#%s">%s</a>' % (word.replace(" ", "-"), escape(word)))
     parts.insert(2, "<p>%s</p>" % " &middot; ".join(index))
     site.add(PAGE, "One word, five languages", "\n".join(parts), "broad")
