@@ -136,14 +136,17 @@ def urls(provenance):
 
 
 def requires(torches, required):
-    """PyTorch, for live models or, where its libraries are those that the wheel needs, always; NumPy for arrays."""
+    """PyTorch, for live models or, where its libraries are those that the wheel needs, always; NumPy for arrays; matplotlib
+    for figures."""
     (oldest, newest) = torches[0], torches[-1]
     between = ["!=%d.%d.*" % (oldest[0], minor) for minor in range(oldest[1], newest[1]) if (oldest[0], minor) not in torches]
     release = ",".join(["torch>=%d.%d" % oldest] + between + ["<%d.%d" % (newest[0], newest[1] + 1)])
     lines = ["Provides-Extra: live", 'Requires-Dist: %s; extra == "live"' % release]
     if required:
         lines = ["Requires-Dist: " + release]
-    return "\n".join(lines + ["Provides-Extra: arrays", 'Requires-Dist: numpy; extra == "arrays"', ""])
+    for extra, needed in (("arrays", "numpy"), ("plots", "matplotlib>=3.6")):
+        lines += ["Provides-Extra: " + extra, 'Requires-Dist: %s; extra == "%s"' % (needed, extra)]
+    return "\n".join([*lines, ""])
 
 
 def write(out, contents):

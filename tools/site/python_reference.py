@@ -10,7 +10,7 @@ from layout import Name, escape
 
 PAGE = "reference/python.html"
 # Modules of the package that are shown beside it. Not ops, whose functions the eager way lists, nor pydec, which has a page.
-SUBMODULES = ("dask", "lm")
+SUBMODULES = ("dask", "lm", "plots")
 
 
 def docstring(text):
@@ -89,7 +89,7 @@ class Package:
         """The names of __all__, in order, those of modules with the module's name before them."""
         # Exported by its name alone: `from addend import *` would hide Python's own.
         found = self._all("__init__") | {"compile"}
-        for module in found & set(SUBMODULES):
+        for module in set(SUBMODULES) & set(self.modules):
             found |= {"%s.%s" % (module, name) for name in self._all(module)}
         return sorted(found)
 

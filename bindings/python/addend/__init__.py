@@ -62,7 +62,7 @@ from ._using import Using, using
 from ._words import Words, words
 
 if TYPE_CHECKING:
-    from . import dask, lm, pydec
+    from . import dask, lm, plots, pydec
 
 __version__: str = _native.version()
 libtorch_version: str = _native.libtorch_version()
@@ -74,8 +74,8 @@ def set_num_threads(count: int) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `dask`, `lm` and `pydec` where they are first used."""
-    if name in ("dask", "lm", "pydec"):
+    """Imports `dask`, `lm`, `plots` and `pydec` where they are first used."""
+    if name in ("dask", "lm", "plots", "pydec"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
@@ -84,8 +84,8 @@ def __dir__() -> List[str]:
     return sorted({*globals(), *__all__})
 
 
-# Without `compile`, which `from addend import *` would put in the place of Python's own, and without `pydec`, which needs
-# PyTorch.
+# Without `compile`, which `from addend import *` would put in the place of Python's own, and without `pydec` and `plots`,
+# which need PyTorch and matplotlib.
 __all__ = [
     "AddendWarning",
     "Attribution",

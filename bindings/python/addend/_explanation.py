@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Uni
 
 from . import _native
 from ._handle import Handle
-from ._notes import of_components, with_warnings
+from ._notes import of_cancelling, of_components, with_warnings
 from ._page import Path, framed, written
 from ._reasons import Concepts, Reasons, as_concepts
 
@@ -170,14 +170,9 @@ class Explanation(Handle):
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
         warnings = self.warnings
+        if not any(map(of_components, warnings)):
+            warnings = warnings + of_cancelling(self.mass - abs(self.reference), abs(self.value - self.reference))
         lines = with_warnings(lines, warnings)
-        parts, gap = self.mass - abs(self.reference), abs(self.value - self.reference)
-        is_told = any(map(of_components, warnings))
-        if parts > 0 and not parts < 1e3 * gap and not is_told:
-            lines.append(
-                "WARNING: without their signs these parts come to %s times the difference that they sum to, so that no "
-                "single one means much." % ("%.3g" % (parts / gap) if gap > 0 else "infinitely many")
-            )
         return "\n".join(lines)
 
     def _key(self) -> str:

@@ -40,6 +40,21 @@ def of_components(note: str) -> bool:
     return note.startswith(ILL_CONDITIONED) and ", element by element," not in note
 
 
+def of_cancelling(parts: float, gap: float) -> List[str]:
+    """The warning of one number whose parts cancel nearly all of each other; none where they do not.
+
+    Args:
+        parts: the magnitudes of contributions and leftover.
+        gap: the magnitude of what they sum to.
+    """
+    if not parts > 0 or parts < 1e3 * gap:
+        return []
+    return [
+        "without their signs these parts come to %s times the difference that they sum to, so that no single one means much."
+        % ("%.3g" % (parts / gap) if gap > 0 else "infinitely many")
+    ]
+
+
 def warn_of(notes: Iterable[str]) -> None:
     """Warns of each, at the line of the caller of this library."""
     level = level_of_caller()
