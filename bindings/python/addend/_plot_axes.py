@@ -5,7 +5,8 @@ from typing import Any, Iterable, List, Optional, Sequence
 try:
     from matplotlib import pyplot
     from matplotlib.axes import Axes
-    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.font_manager import FontProperties
     from matplotlib.text import Text
     from matplotlib.textpath import TextToPath
@@ -20,7 +21,7 @@ except ImportError as error:
 UP, DOWN, SOFT, BAD = "#d4660a", "#2b6cb0", "#69707c", "#a3195b"
 MIDDLE, INK = "#f7f5f2", "#1d2026"
 LOW, HIGH = "#b98700", "#6f2da8"
-# As many steps as have zero in the middle.
+# An odd number of steps has zero in the middle.
 SIGNED = LinearSegmentedColormap.from_list("addend_signed", [DOWN, MIDDLE, UP], 257)
 # Lighter, as text stands on it.
 SIGNED_FILL = LinearSegmentedColormap.from_list("addend_signed_fill", ["#5596d8", "#ffffff", "#ec8025"], 257)
@@ -127,12 +128,23 @@ def title(ax: Axes, text: str) -> None:
 
 class Below(Text):
     """A paragraph under an axes and its labels, as wide as these. It is broken into lines when it is drawn, for the width
-    that there is then, and layouts of matplotlib make room for it."""
+    that there is then, and layouts of matplotlib make room for it.
 
-    def __init__(self, ax: Axes, paragraph: str, after: Optional["Below"] = None, **style: Any):
-        super().__init__(0, 0, "", va="top", ha="left", size=SMALL, **style)
+    Args:
+        ax: the axes.
+        paragraph: the text.
+        after: the paragraph before it.
+        height: how much of the axes is in use from above, in points; all of it unless given.
+        style: properties of the text.
+    """
+
+    def __init__(
+        self, ax: Axes, paragraph: str, after: Optional["Below"] = None, height: Optional[float] = None, **style: Any
+    ):
+        super().__init__(0, 0, "", va="top", ha="left", size=SMALL, clip_on=False, **style)
         self._paragraph = paragraph
         self._after = after
+        self._height = height
         plain(self)
         ax.add_artist(self)
         self.set_transform(IdentityTransform())
@@ -158,7 +170,8 @@ class Below(Text):
         around = [box, *(one for one in around if one is not None)]
         left, right = min(one.x0 for one in around), max(one.x1 for one in around)
         if self._after is None:
-            top = min(one.y0 for one in around) - _FIRST_GAP * point
+            lowest = min(one.y0 for one in around) if self._height is None else box.y1 - self._height * point
+            top = lowest - _FIRST_GAP * point
         else:
             # That one has been placed: artists are drawn and measured in their order.
             top = super(Below, self._after).get_window_extent(renderer).y0 - _GAP * point
@@ -194,13 +207,12 @@ def broken(paragraph: str, points: float, size: float) -> List[str]:
     return lines
 
 
-def write_below(ax: Axes, lines: Iterable[Any]) -> None:
-    """Writes paragraphs under an axes: the sum first, then warnings and notes. A figure that this library made grows by
-    the room that they take."""
+def write_below(ax: Axes, lines: Iterable[Any], height: Optional[float] = None) -> None:
+    """Writes paragraphs under an axes: the sum first, then what explains the figure, warnings and notes."""
     last = None
     for k, line in enumerate(lines):
         style = {"color": BAD} if line.is_warning else {"color": SOFT} if k else {}
-        last = Below(ax, line.text, last, **style)
+        last = Below(ax, line.text, last, height, **style)
 
 
 def grow(ax: Axes, height: float) -> None:

@@ -17,7 +17,7 @@ from ._plot_axes import (
     write_below,
 )
 from ._plot_parts import Notes, Parts, parts_of
-from ._plot_words import decimals, fixed, lines_of, plural
+from ._plot_words import decimals, fixed, lines_of, places_of, plural, value_of
 
 # Inches that a line of a figure takes, and the width of a figure.
 LINE, WIDTH = 0.29, 6.4
@@ -54,6 +54,11 @@ class _Bar(NamedTuple):
     size: float
     colour: str
     hatch: str = ""
+
+
+def _places(bars: Sequence[_Bar]) -> Optional[int]:
+    """The decimals of a column of numbers: three digits of the largest bar of a single part."""
+    return decimals(bar.size for bar in bars if not bar.hatch)
 
 
 def _bars_of(parts: Parts, max_shown: Optional[int]) -> List[_Bar]:
@@ -122,17 +127,17 @@ def waterfall(
         ax.plot([behind, behind], [place - 0.33, place + 1.33], color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
     ax.plot([start, start], [0, 1.33], color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
     ax.plot([start, end], [0, len(bars) + 1], "D", color="0.35", markersize=4.5, clip_on=False, label="reference, value")
-    column = decimals(sizes)
-    at_ends = decimals([start, end], 4)
+    column, ends = _places(bars), places_of(parts)
     label_lines(
         ax,
         ["reference", *(bar.label for bar in bars), "value"],
-        [fixed(start, at_ends), *(fixed(bar.size, column, True) for bar in bars), fixed(end, at_ends)],
+        [fixed(start, ends), *(fixed(bar.size, column, True) for bar in bars), fixed(end, ends)],
         ["0.35", *(bar.colour for bar in bars), "0.35"],
     )
+    ax.use_sticky_edges = False
     ax.margins(x=0.04)
     quiet(ax)
-    title(ax, _title(parts))
+    title(ax, value_of(parts))
     write_below(ax, lines_of(parts))
     if new:
         grow(ax, height)
@@ -177,9 +182,12 @@ def bar(
     container = ax.barh(range(len(bars)), sizes, 0.66, color=[one.colour for one in bars])
     for one, patch in zip(bars, container):
         _hatch(patch, one.hatch)
-    column = decimals(sizes)
+    column = _places(bars)
     label_lines(
-        ax, [one.label for one in bars], [fixed(one.size, column, not several) for one in bars], [one.colour for one in bars]
+        ax,
+        [one.label for one in bars],
+        [fixed(one.size, column, not several) for one in bars],
+        [one.colour for one in bars],
     )
     lines = lines_of(parts)
     errors = None if several else parts.standard_errors
@@ -196,7 +204,7 @@ def bar(
     if several:
         ax.set_xlabel("mean magnitude of contributions to the value", size=8)
         lines.insert(1, lines[0]._replace(text="Magnitudes do not add up to the value; the contributions do, as above."))
-    title(ax, "mean of %s" % plural(len(parts.contributions), parts.row_noun) if several else _title(parts))
+    title(ax, "mean of %s" % plural(len(parts.contributions), parts.row_noun) if several else value_of(parts))
     write_below(ax, lines)
     if new:
         grow(ax, height)
@@ -227,12 +235,3 @@ def _hatch(patch: Any, hatch: str) -> None:
         patch.set_facecolor((*colour[:3], 0.3))
         patch.set_hatch(hatch)
         patch.set_linewidth(0.6)
-
-
-def _title(parts: Parts) -> str:
-    """The explained number and its value, where it has a name."""
-    if not parts.titles:
-        return ""
-    return "%s = %s" % (parts.titles[0], fixed(float(parts.values[0]), decimals(parts.values, 4)))
-
-

@@ -6,13 +6,28 @@ import numpy
 
 from ._attribution import Attribution
 from ._explanation import Explanation
-from ._plot_axes import SIGNED, SMALL, Axes, axes_of, grow, title, write_below
+from ._plot_axes import (
+    DOWN,
+    SIGNED,
+    SMALL,
+    UP,
+    Axes,
+    LinearSegmentedColormap,
+    Normalize,
+    ScalarMappable,
+    axes_of,
+    grow,
+    title,
+    write_below,
+)
 from ._plot_bars import WIDTH
 from ._plot_parts import Notes, Parts, as_numbers, of_numbers, parts_of, with_notes
-from ._plot_words import Line, decimals, fixed, lines_of, plural
+from ._plot_words import Line, decimals, fixed, lines_of, plural, value_of
 
 # How much white is mixed into a photograph under a map, so that the colours of the map are not taken for its own.
-_PALE = 0.35
+_PALE = 0.4
+# A colour for each sign, without any between.
+_SIGNS = LinearSegmentedColormap.from_list("addend_signs", [(0, DOWN), (0.5, DOWN), (0.5, UP), (1, UP)])
 
 
 def image(
@@ -58,33 +73,29 @@ def image(
     under = None if photograph is None else _photograph(photograph, size)
     height, width = size if under is None else under.shape[:2]
     new = ax is None
-    shape = min(4.6, max(1.2, WIDTH * 0.72 * height / width))
-    ax = axes_of(ax, WIDTH, shape + 1.0)
+    shape = min(4.4, max(1.2, 4.8 * height / width))
+    ax = axes_of(ax, max(3.6, shape * width / height + 1.2), shape + 1.0)
     extent = (-0.5, width - 0.5, height - 0.5, -0.5)
-    strength = numpy.clip(numpy.abs(numbers) / strongest, 0, 1)
-    if under is not None:
+    norm = Normalize(-strongest, strongest)
+    if under is None:
+        ax.imshow(numbers, cmap=SIGNED, norm=norm, extent=extent, interpolation="nearest")
+    else:
         ax.imshow(_PALE + (1 - _PALE) * under, extent=extent, interpolation="nearest")
-    drawn = ax.imshow(
-        numbers,
-        cmap=SIGNED,
-        vmin=-strongest,
-        vmax=strongest,
-        alpha=None if under is None else opacity * numpy.sqrt(strength),
-        extent=extent,
-        interpolation="nearest",
-    )
+        # Pale colours of the map would mix with those of the photograph: the sign has a colour, and how much of the
+        # photograph it hides is the magnitude.
+        hidden = opacity * numpy.clip(numpy.abs(numbers) / strongest, 0, 1) ** 0.8
+        ax.imshow(numbers, cmap=_SIGNS, norm=norm, alpha=hidden, extent=extent, interpolation="nearest")
     ax.set_axis_off()
+    # Inside of the axes, whose height is that of the image.
     bar = ax.figure.colorbar(
-        drawn, ax=ax, pad=0.02, aspect=30, extend="both" if strongest < largest else "neither",
-        ticks=[-strongest, 0, strongest],
+        ScalarMappable(norm, SIGNED), cax=ax.inset_axes((1.02, 0, 0.03, 1)), ticks=[-strongest, 0, strongest],
+        extend="both" if strongest < largest else "neither",
     )
-    # The map is partly transparent, and its colours are not.
-    bar.set_alpha(1)
     places = decimals([strongest])
     bar.ax.set_yticklabels([fixed(one, places, True) for one in (-strongest, 0.0, strongest)], size=SMALL)
     bar.set_label("contribution", size=SMALL)
     bar.outline.set_visible(False)
-    title(ax, "%s = %s" % (parts.titles[0], fixed(float(parts.values[0]), decimals(parts.values, 4))) if parts.titles else "")
+    title(ax, value_of(parts))
     lines = lines_of(parts)
     beyond = int((numpy.abs(numbers) > strongest).sum())
     if beyond:
@@ -144,7 +155,8 @@ def _photograph(photograph: Any, size: Tuple[int, int]) -> Any:
         pixels = pixels[:, :, None]
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or not pixels.size:
         raise ValueError(
-            "a photograph is [height, width], or has one or three channels before or behind these, this has shape %s" % shape
+            "a photograph is [height, width], or has one or three channels before or behind these, this has shape %s"
+            % shape
         )
     if not numpy.isfinite(pixels).all():
         raise ValueError("the photograph has numbers that are NaN or infinite")
@@ -160,7 +172,7 @@ def _photograph(photograph: Any, size: Tuple[int, int]) -> Any:
         return numpy.broadcast_to((pixels - low) / ((high - low) or 1.0), (*pixels.shape[:2], 3))
     if low < 0 or high > 1:
         raise ValueError(
-            "the photograph has numbers from %.3g to %.3g, where colours are in 0..1: undo what was done to it for the model "
-            "(photo * std + mean), or divide bytes by 255" % (low, high)
+            "the photograph has numbers from %.3g to %.3g, where colours are in 0..1: undo what was done to it for the "
+            "model (photo * std + mean), or divide bytes by 255" % (low, high)
         )
     return pixels

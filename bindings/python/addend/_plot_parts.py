@@ -88,7 +88,7 @@ class Parts:
 
     @property
     def missing(self) -> Any:
-        """By row, by how much the value is larger than the sum of all parts; 0 where that is rounding."""
+        """How much larger the value is than the sum of all parts, by row; 0 where that is rounding."""
         gap = self.values - self.sums
         return numpy.where(numpy.abs(gap) > self.rounding, gap, 0.0)
 
@@ -159,7 +159,7 @@ def parts_of(
 
 
 def with_notes(parts: Parts, notes: Notes) -> Parts:
-    """The same with further notes."""
+    """Parts with further notes."""
     further = [notes] if isinstance(notes, str) else [str(note) for note in notes]
     return dataclasses.replace(parts, notes=[*parts.notes, *(note for note in further if note not in parts.notes)])
 
@@ -246,7 +246,7 @@ def _of_tokens(given: TokenAttribution) -> Parts:
         checked=True,
         noun="token" if given.groups is None else "group",
         row_noun="row",
-        titles=["%s at %s" % (given.target, row.strip(" ") or repr(row)) for row in given.rows],
+        titles=["%s at \u201c%s\u201d" % (given.target, row.strip(" ") or row) for row in given.rows],
         notes=given.notes,
         warnings=given.warnings,
     )

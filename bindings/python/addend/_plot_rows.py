@@ -102,7 +102,7 @@ def beeswarm(
     if dots is not None:
         bar = ax.figure.colorbar(dots, ax=ax, ticks=[0, 1], pad=0.02, aspect=30)
         bar.ax.set_yticklabels(["low", "high"], size=SMALL)
-        bar.set_label("number of the feature", size=SMALL)
+        bar.set_label("feature", size=SMALL)
         bar.outline.set_visible(False)
         lines.insert(1, Line("Low and high are the 5th and the 95th percentile of each feature."))
     write_below(ax, lines)

@@ -1,5 +1,7 @@
 """Texts: words coloured by what they contributed, and a table of tokens by tokens."""
 
+import dataclasses
+import math
 from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy
@@ -25,13 +27,15 @@ from ._plot_axes import (
 )
 from ._plot_bars import WIDTH, shown_of
 from ._plot_parts import Notes, Parts, parts_of
-from ._plot_words import Line, decimals, fixed, lines_of, plural
+from ._plot_words import Line, decimals, fixed, leftover_of, lines_of, plural, value_of
 
 # Sizes of letters that are tried, the largest first, and heights of a line beside that of its letters.
 _SIZES = (11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0)
 _LINE, _LINE_WITH_NUMBERS = 1.75, 2.55
 # From this share of the strongest contribution on, its number stands under a token.
 _TOLD = 0.02
+# Points between a table and the sums of its rows.
+_LEFT_OF_SUMS = 2.0
 
 
 def text(
@@ -64,11 +68,12 @@ def text(
     parts = parts_of(explained, names, value, reference, leftover, notes).row(row)
     if parts.noun == "feature":
         parts.noun = "token"
-    words, contributions = parts.names, parts.contributions[0]
     if isinstance(explained, TokenAttribution) and explained.groups is None:
         # Tokens from the last explained one on are not read for it, and contribute 0.
         end = explained.prompt_length + max(explained.spans[row or 0])
-        words, contributions = (list(names) if names is not None else explained.tokens)[:end], contributions[:end]
+        words = list(explained.tokens if names is None else parts.names)[:end]
+        parts = dataclasses.replace(parts, names=words, contributions=parts.contributions[:, :end])
+    words, contributions = parts.names, parts.contributions[0]
     strongest = float(numpy.abs(contributions).max())
     places = decimals([strongest], 2)
     told = [
@@ -97,8 +102,9 @@ def text(
         colour = SIGNED_FILL(0.5 + 0.5 * float(one) / (strongest or 1.0))
         plain(
             ax.annotate(
-                word, (0, 1), (x, -(line * step + 0.3 * size)), "axes fraction", "offset points", va="top", ha="left", size=size,
-                color=INK, annotation_clip=False, bbox={"boxstyle": "square,pad=0.12", "facecolor": colour, "linewidth": 0},
+                word, (0, 1), (x, -(line * step + 0.3 * size)), "axes fraction", "offset points", va="top", ha="left",
+                size=size, color=INK, annotation_clip=False,
+                bbox={"boxstyle": "square,pad=0.12", "facecolor": colour, "linewidth": 0},
             )
         ).set_gid("token")
         if number:
@@ -107,10 +113,10 @@ def text(
                 size=0.68 * size, color=SOFT, annotation_clip=False,
             ).set_gid("number")
     ax.set_axis_off()
-    title(ax, "%s = %s" % (parts.titles[0], fixed(float(parts.values[0]), decimals(parts.values, 4))) if parts.titles else "")
+    title(ax, value_of(parts))
     below = lines_of(parts)
     below.insert(1, _key(strongest, "value"))
-    write_below(ax, below)
+    write_below(ax, below, None if new else high)
     if new:
         grow(ax, high / 72)
     return ax
@@ -119,7 +125,7 @@ def text(
 def _flow(
     words: Sequence[str], told: Sequence[str], ends: Sequence[bool], width: float, size: float
 ) -> Tuple[List[Tuple[float, int]], int]:
-    """Where each token begins, in points and in lines, and how many lines there are."""
+    """Places of tokens, in points and in lines, and the number of lines."""
     spots, x, line = [], 0.0, 0
     for word, number, end in zip(words, told, ends):
         own = max(width_of(word, size), width_of(number, 0.68 * size)) + 0.45 * size
@@ -134,7 +140,8 @@ def _flow(
 
 def _key(strongest: float, what: str) -> Line:
     return Line(
-        "Blue lowers the %s, orange raises it; the strongest colour is %s." % (what, fixed(strongest, decimals([strongest])))
+        "Blue lowers the %s, orange raises it; the strongest colour is %s."
+        % (what, fixed(strongest, decimals([strongest])))
     )
 
 
@@ -197,13 +204,14 @@ def matrix(
     if own:
         ax.axvline(len(columns) - 0.5, color=INK, linewidth=0.8)
     width, tall = room_of(ax)
-    _label(ax, labels, heads, 0.55 * width / len(heads), (72 * height if new else tall) / count)
+    tall = (72 * height if new else tall) / count
+    right = _add_up(ax, parts, tall, 0.4 * width) if parts.is_known else 0.0
+    # The width of the axes is to be shared with labels and sums yet.
+    rest = width * (1.15 if new else 1.0) - right - min(110.0, max(width_of(one, SMALL) for one in labels))
+    _label(ax, labels, heads, max(0.3 * width, rest) / len(heads), tall, len(columns))
     for side in ax.spines.values():
         side.set_visible(False)
-    if parts.is_known:
-        _add_up(ax, parts, (72 * height if new else tall) / count)
-    titles = getattr(explained, "target", None)
-    title(ax, "%s of %s" % (titles, plural(count, "row")) if isinstance(titles, str) else "")
+    title(ax, "%s of what was generated" % explained.target if isinstance(explained, TokenAttribution) else "")
     below = lines_of(parts)
     below.insert(1, _key(strongest, "value of its row"))
     write_below(ax, below)
@@ -212,34 +220,53 @@ def matrix(
     return ax
 
 
-def _label(ax: Axes, rows: Sequence[str], columns: Sequence[str], wide: float, tall: float) -> None:
-    """Labels rows at the left and columns above, in letters that fit."""
+def _label(ax: Axes, rows: Sequence[str], columns: Sequence[str], wide: float, tall: float, own: int) -> None:
+    """Labels rows at the left and columns above, in letters that fit; where columns are too narrow for any letters, only
+    some of them, but always those that are no tokens."""
     size = max(3.0, min(SMALL, 0.9 * tall))
     ax.set_yticks(range(len(rows)), [shortened(row, 110.0, size) for row in rows], size=size)
-    size = max(3.0, min(SMALL, 1.2 * wide))
-    ax.set_xticks(range(len(columns)), [shortened(one, 90.0, size) for one in columns], size=size, rotation=90)
+    size = max(5.0, min(SMALL, 0.8 * wide))
+    step = max(1, math.ceil(size / (0.8 * wide)))
+    told = [k for k in range(len(columns)) if k >= own or (k % step == 0 and k <= own - step * (own < len(columns)))]
+    ax.set_xticks(told, [shortened(columns[k], 90.0, size) for k in told], size=size, rotation=90)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     for label in (*ax.get_yticklabels(), *ax.get_xticklabels()):
         plain(label)
 
 
-def _add_up(ax: Axes, parts: Parts, tall: float) -> None:
-    """Writes at the right of each row what it adds up to."""
-    size = max(3.0, min(SMALL - 1, 0.85 * tall))
+def _add_up(ax: Axes, parts: Parts, tall: float, room: float) -> float:
+    """Writes at the right of each row what it adds up to; only the value where there is no room for more. Returns the
+    width that it takes, in points."""
     terms = [parts.references, parts.contributions.sum(1), parts.leftovers, parts.missing, parts.values]
     heads = ["reference", parts.noun + "s", "leftover", "missing", "value"]
+    places = decimals(numpy.concatenate(terms), 4)
+    columns = []
+    for head, numbers in zip(heads, terms):
+        signed = head not in ("reference", "value")
+        if head == "leftover":
+            told = [leftover_of(*both, places, signed) for both in zip(numbers, parts.rounding)]
+        else:
+            told = [fixed(float(number), places, signed) for number in numbers]
+        columns.append([head, *told])
     if not parts.missing.any():
-        del terms[3], heads[3]
-    places = decimals(numpy.abs(numpy.concatenate(terms)))
-    right = 8.0
-    for k, (head, numbers) in enumerate(zip(heads, terms)):
-        told = [fixed(float(number), places, 0 < k < len(heads) - 1) for number in numbers]
-        right += max(width_of(one, size) for one in (*told, head)) + 8
-        for row, one in enumerate((head, *told), -1):
+        del columns[3]
+    size = max(3.0, min(SMALL - 1, 0.85 * tall))
+    if _width(columns, size) > room:
+        size = max(3.0, min(5.0, size))
+    if _width(columns, size) > room:
+        columns, size = columns[-1:], max(3.0, min(SMALL - 1, 0.85 * tall))
+    right = _LEFT_OF_SUMS
+    for column in columns:
+        right += _width([column], size) - _LEFT_OF_SUMS
+        for row, one in enumerate(column, -1):
             ax.annotate(
                 one, (1, row), (right, 0), ax.get_yaxis_transform(), "offset points", va="center", ha="right", size=size,
-                annotation_clip=False, color=BAD if head == "missing" else SOFT if row < 0 else None,
+                annotation_clip=False, color=BAD if column[0] == "missing" else SOFT if row < 0 else None,
             ).set_gid("sum" if row >= 0 else "head")
+    return right
 
 
+def _width(columns: Sequence[Sequence[str]], size: float) -> float:
+    """How wide columns of sums are together, in points."""
+    return _LEFT_OF_SUMS + sum(max(width_of(one, size) for one in column) + 7 for column in columns)

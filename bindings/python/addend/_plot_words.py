@@ -60,45 +60,68 @@ def lines_of(parts: Parts, split: Optional[Tuple[str, Sequence[int]]] = None) ->
     return lines
 
 
-def _sum_of(parts: Parts, split: Optional[Tuple[str, Sequence[int]]]) -> str:
-    rows, count = parts.contributions.shape
-    before = "" if rows == 1 else "means of %s: " % plural(rows, parts.row_noun)
+def places_of(parts: Parts) -> Optional[int]:
+    """The decimals of the sum of some rows, with which the figure tells it: four digits of the largest number in it, and
+    more where the sum would not be true as it is written, as far as two more help."""
+    numbers = [number for _, number in _terms_of(parts, None)]
+    total = _total_of(parts)
+    places = decimals([*numbers, total], 4)
+    if places is None:
+        return None
+    for more in range(places, places + 3):
+        written = [round(number, more) for number in (*numbers, total)]
+        if abs(math.fsum(written[:-1]) - written[-1]) < 0.5 * 10.0**-more:
+            return more
+    return places
+
+
+def value_of(parts: Parts) -> str:
+    """The explained number of one row, where it has a name, and what it is."""
+    if not parts.titles:
+        return ""
+    return "%s = %s" % (parts.titles[0], fixed(float(parts.values[0]), places_of(parts)))
+
+
+def leftover_of(number: float, rounding: float, places: Optional[int], signed: bool = False) -> str:
+    """A leftover, which is 0 as far as anybody can tell where it is rounding."""
+    return fixed(0.0 if abs(number) <= rounding else number, places, signed)
+
+
+def _terms_of(parts: Parts, split: Optional[Tuple[str, Sequence[int]]]) -> List[Tuple[str, float]]:
+    """The means over rows of all that adds up to the value."""
+    count = parts.contributions.shape[1]
     means = parts.contributions.mean(0)
-    groups = [(plural(count, parts.noun), float(means.sum()))]
+    terms = [(plural(count, parts.noun), float(means.sum()))]
     if split is not None:
         name, chosen = split
         own = float(means[list(chosen)].sum())
-        groups = [(name, own)]
+        terms = [(name, own)]
         if count > len(chosen):
-            groups.append((plural(count - len(chosen), "other " + parts.noun), float(means.sum()) - own))
+            terms.append((plural(count - len(chosen), "other " + parts.noun), float(means.sum()) - own))
+    if parts.is_known:
+        terms.insert(0, ("reference", float(parts.references.mean())))
+        terms.append(("leftover", float(parts.leftovers.mean()) if parts.has_leftover() else 0.0))
+        if parts.missing.any():
+            terms.append(("missing", float(parts.missing.mean())))
+    return terms
+
+
+def _total_of(parts: Parts) -> float:
+    return float(parts.values.mean() if parts.is_known else parts.contributions.sum(1).mean())
+
+
+def _sum_of(parts: Parts, split: Optional[Tuple[str, Sequence[int]]]) -> str:
+    """The sum in numbers."""
+    rows = len(parts.contributions)
+    told = "value" if parts.checked else "the sum; it was not given"
     if not parts.is_known:
-        terms = [("", number, name) for name, number in groups]
-        return before + _added(terms, sum(number for _, number in groups), "their sum; value and reference were not given")
-    value, leftover = float(parts.values.mean()), float(parts.leftovers.mean())
-    terms = [("", float(parts.references.mean()), "reference"), *(("", number, name) for name, number in groups)]
-    terms.append(("", leftover, "leftover"))
-    missing = float(parts.missing.mean())
-    if missing:
-        terms.append(("", missing, "missing"))
-    return before + _added(terms, value, "value" if parts.checked else "the sum; it was not given")
-
-
-def _added(terms: Sequence[Tuple[str, float, str]], total: float, told: str) -> str:
-    """Terms and their total, with as many decimals as make the sum true in what is written, as far as two more do."""
-    numbers = [number for _, number, _ in terms]
-    places = decimals([*numbers, total], 4)
-    if places is not None:
-        for more in (0, 1, 2):
-            written = [round(number, places + more) for number in (*numbers, total)]
-            if abs(math.fsum(written[:-1]) - written[-1]) < 0.5 * 10.0 ** -(places + more):
-                places += more
-                break
-    text = ""
-    for _, number, name in terms:
-        sign = (MINUS if number < 0 else "") if not text else " %s " % (MINUS if number < 0 else "+")
-        # A leftover of rounding keeps its size, as it is news that there is so little.
-        text += "%s%s (%s)" % (sign, fixed(abs(number), places), name)
-    return "%s = %s (%s)" % (text, fixed(total, places), told)
+        told = "their sum; value and reference were not given"
+    places = places_of(parts)
+    text = "" if rows == 1 else "means of %s: " % plural(rows, parts.row_noun)
+    for k, (name, number) in enumerate(_terms_of(parts, split)):
+        sign = MINUS if number < 0 else "+" if k else ""
+        text += "%s%s (%s)" % (" %s " % sign if k else sign, fixed(abs(number), places), name)
+    return "%s = %s (%s)" % (text, fixed(_total_of(parts), places), told)
 
 
 def _faults(parts: Parts) -> Iterable[str]:

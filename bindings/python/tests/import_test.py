@@ -128,6 +128,24 @@ except AttributeError as error:
         self.assertEqual(said[0], "<class 'numpy.ndarray'> True 6.5 3")
         self.assertRegex(said[1], "Composition has no attribute 'dim'; .* not installed")
 
+    def test_only_figures_need_matplotlib(self):
+        program = """
+import sys
+sys.modules["matplotlib"] = None    # importing it fails
+import addend
+from addend import *
+print(load_model("docs/examples/models/digits/model.pt").input_names)
+try:
+    addend.plots.bar([1.0])
+except ImportError as error:
+    print(error)
+"""
+        said = run(program).splitlines()
+        self.assertEqual(len(said), 2, said)
+        self.assertRegex(said[1], r"^addend.plots draws with matplotlib, which cannot be imported here .*: pip install matplotlib$")
+        loaded = run("import sys, addend; print([name for name in sys.modules if name.startswith('matplotlib')])")
+        self.assertEqual(loaded, "[]")
+
     def test_importing_prints_nothing(self):
         self.assertEqual(run("import addend"), "")
 

@@ -63,7 +63,10 @@ def unknown_names(snippet):
     for path in re.findall(r"\baddend((?:\.\w+)+)", snippet):
         found = addend
         for name in path[1:].split("."):
-            found = getattr(found, name, None)
+            try:
+                found = getattr(found, name, None)
+            except ImportError:  # its package, which need not be installed, is not there
+                break
         if found is None:
             missing.append("addend" + path)
     for name in re.findall(r"\b(\w+)=(?!=)", snippet):

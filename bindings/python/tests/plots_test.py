@@ -60,14 +60,14 @@ def texts(ax):
 
 
 def bars(ax):
-    """By label, from where to where a bar goes."""
+    """The two ends of each bar, by label."""
     patches = ax.containers[0].patches
     places = [round(patch.get_y() + patch.get_height() / 2) for patch in patches]
     return {labels(ax)[place]: (patch.get_x(), patch.get_x() + patch.get_width()) for place, patch in zip(places, patches)}
 
 
 def lanes(ax):
-    """By label, the dots of a lane."""
+    """The dots of each lane, by label."""
     found = {}
     for dots in ax.collections:
         place = round(float(np.median(dots.get_offsets()[:, 1])))
