@@ -1,6 +1,6 @@
 """Axes of figures: matplotlib, which need not be installed, colours, labels, and paragraphs under the axes."""
 
-from typing import Any, Iterable, List, Optional, Sequence
+from typing import Any, Callable, Iterable, List, Optional, Sequence
 
 try:
     from matplotlib import pyplot
@@ -175,7 +175,12 @@ class Below(Text):
         else:
             # That one has been placed: artists are drawn and measured in their order.
             top = super(Below, self._after).get_window_extent(renderer).y0 - _GAP * point
-        self._change("text", "\n".join(broken(self._paragraph, (right - left) / point, self.get_size())))
+        style = self.get_fontproperties()
+
+        def measured(line: str) -> float:
+            return renderer.get_text_width_height_descent(line, style, False)[0]
+
+        self._change("text", "\n".join(broken(self._paragraph, max(right - left, 60 * point), measured)))
         self._change("x", left)
         self._change("y", top)
 
@@ -187,19 +192,18 @@ class Below(Text):
             self.set(**{name: value})
 
 
-def broken(paragraph: str, points: float, size: float) -> List[str]:
+def broken(paragraph: str, width: float, measured: Callable[[str], float]) -> List[str]:
     """A paragraph in lines that are no wider than that."""
-    points = max(points, 8 * size)
     lines = [""]
     for word in paragraph.split():
         longer = (lines[-1] + " " + word).strip()
-        if width_of(longer, size) <= points:
+        if measured(longer) <= width:
             lines[-1] = longer
             continue
         if lines[-1]:
             lines.append("")
-        while width_of(word, size) > points:  # a path, say
-            fits = next(k for k in range(len(word) - 1, 0, -1) if k == 1 or width_of(word[:k], size) <= points)
+        while len(word) > 1 and measured(word) > width:  # a path, say
+            fits = next(k for k in range(len(word) - 1, 0, -1) if k == 1 or measured(word[:k]) <= width)
             lines[-1] = word[:fits]
             lines.append("")
             word = word[fits:]

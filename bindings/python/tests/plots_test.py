@@ -618,7 +618,7 @@ class NotesTest(Figures):
 
     def test_numbers_of_every_size_are_a_sum(self):
         for scale in (1e-9, 1e-3, 1.0, 1234.5, 1e8):
-            for _ in range(20):
+            for _ in range(4):
                 numbers = self.random.normal(size=4) * scale
                 reference = float(self.random.normal() * scale)
                 text = paragraphs(plots.waterfall(numbers, reference=reference, value=reference + numbers.sum()))[0][0]
@@ -641,7 +641,12 @@ class LayoutTest(Figures):
         sides = [label.get_window_extent(renderer) for label in ax.get_yticklabels()]
         column = [one.get_window_extent(renderer) for one in texts(ax)]
         below = [one.get_window_extent(renderer) for one in ax.get_children() if isinstance(one, _plot_axes.Below)]
-        ticks = [label.get_window_extent(renderer) for label in ax.get_xticklabels() if label.get_text()]
+        low, high = sorted(ax.get_xlim())  # there are ticks beyond, which are not drawn
+        ticks = [
+            label.get_window_extent(renderer)
+            for at, label in zip(ax.get_xticks(), ax.get_xticklabels())
+            if low <= at <= high and label.get_text()
+        ]
         for one in sides:
             self.assertLessEqual(one.x1, box.x0 + 0.5, "a label overlaps the axes")
         for one in column:
@@ -659,7 +664,7 @@ class LayoutTest(Figures):
         self.assertGreater(box.width, 0.2 * frame.width, "the labels leave no room for the axes")
 
     def test_two_to_twenty_features(self):
-        for count in (2, 5, 12, 20):
+        for count in (2, 7, 20):
             names = ["%s fractal dimension of nucleus %d" % ("worst" * (k % 3), k) for k in range(count)]
             numbers = self.random.normal(size=(30, count))
             for width in (4.0, 9.0):
