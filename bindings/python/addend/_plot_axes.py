@@ -166,8 +166,10 @@ class Below(Text):
     def _place(self, renderer: Any) -> None:
         point = renderer.points_to_pixels(1.0)
         box = self.axes.get_window_extent(renderer)
-        around = [axis.get_tightbbox(renderer) for axis in (self.axes.xaxis, self.axes.yaxis) if self.axes.axison]
-        around = [box, *(one for one in around if one is not None)]
+        axes = (self.axes.xaxis, self.axes.yaxis) if self.axes.axison else ()
+        # As layouts do, without the width of the label of the axis, which may stand out.
+        found = [axis.get_tightbbox(renderer, for_layout_only=True) for axis in axes]
+        around = [box, *(one for one in found if one is not None)]
         left, right = min(one.x0 for one in around), max(one.x1 for one in around)
         if self._after is None:
             lowest = min(one.y0 for one in around) if self._height is None else box.y1 - self._height * point

@@ -6,6 +6,7 @@ import numpy
 
 from ._plot_axes import (
     BAD,
+    SMALL,
     SOFT,
     Axes,
     axes_of,
@@ -202,7 +203,7 @@ def bar(
     ax.margins(x=0.04)
     quiet(ax)
     if several:
-        ax.set_xlabel("mean magnitude of contributions to the value", size=8)
+        ax.set_xlabel("mean magnitude", size=SMALL)
         lines.insert(1, lines[0]._replace(text="Magnitudes do not add up to the value; the contributions do, as above."))
     title(ax, "mean of %s" % plural(len(parts.contributions), parts.row_noun) if several else value_of(parts))
     write_below(ax, lines)

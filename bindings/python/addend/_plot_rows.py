@@ -6,6 +6,7 @@ import numpy
 
 from ._plot_axes import (
     DOWN,
+    LABEL,
     ORDERED,
     SMALL,
     SOFT,
@@ -16,6 +17,9 @@ from ._plot_axes import (
     label_lines,
     plain,
     quiet,
+    room_of,
+    shortened,
+    shown,
     title,
     write_below,
 )
@@ -59,11 +63,11 @@ def beeswarm(
     parts = _rows_of(explained, names, value, reference, leftover, notes, "beeswarm")
     numbers = parts.contributions
     table = None if data is None else table_of(data, parts.names, len(numbers))
-    shown = shown_of(numpy.abs(numbers).mean(0), max_shown)
+    chosen = shown_of(numpy.abs(numbers).mean(0), max_shown)
     labels = names_of(parts)
-    lanes = [(labels[k], numbers[:, k], None if table is None else _shares(table[:, k])) for k in shown.own]
-    if shown.others:
-        lanes.append((plural(len(shown.others), "other " + parts.noun), numbers[:, shown.others].sum(1), None))
+    lanes = [(labels[k], numbers[:, k], None if table is None else _shares(table[:, k])) for k in chosen.own]
+    if chosen.others:
+        lanes.append((plural(len(chosen.others), "other " + parts.noun), numbers[:, chosen.others].sum(1), None))
     if parts.has_leftover():
         lanes.append(("leftover", parts.leftovers, None))
     if parts.is_known and parts.missing.any():
@@ -154,8 +158,8 @@ def scatter(
     ax.spines["left"].set_visible(True)
     ax.grid(True, color=SOFT, alpha=0.2, linewidth=0.6)
     ax.tick_params(axis="both", labelsize=SMALL)
-    plain(ax.set_xlabel(parts.names[at], size=SMALL + 1))
-    plain(ax.set_ylabel("contribution of %s" % parts.names[at], size=SMALL + 1))
+    plain(ax.set_xlabel(shortened(shown(parts.names[at]), 0.9 * room_of(ax)[0], LABEL), size=LABEL))
+    ax.set_ylabel("contribution", size=LABEL)
     lines = lines_of(parts, (parts.names[at], [at]))
     lost = int((~numpy.isfinite(x)).sum())
     if lost:
