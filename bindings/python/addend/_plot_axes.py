@@ -1,6 +1,6 @@
 """Axes of figures: matplotlib, which need not be installed, colours, labels, and paragraphs under the axes."""
 
-from typing import Any, Callable, Iterable, List, Optional, Sequence
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
 try:
     from matplotlib import pyplot
@@ -145,6 +145,7 @@ class Below(Text):
         self._paragraph = paragraph
         self._after = after
         self._height = height
+        self._span = 0.0, 0.0
         plain(self)
         ax.add_artist(self)
         self.set_transform(IdentityTransform())
@@ -165,18 +166,13 @@ class Below(Text):
 
     def _place(self, renderer: Any) -> None:
         point = renderer.points_to_pixels(1.0)
-        box = self.axes.get_window_extent(renderer)
-        axes = (self.axes.xaxis, self.axes.yaxis) if self.axes.axison else ()
-        # As layouts do, without the width of the label of the axis, which may stand out.
-        found = [axis.get_tightbbox(renderer, for_layout_only=True) for axis in axes]
-        around = [box, *(one for one in found if one is not None)]
-        left, right = min(one.x0 for one in around), max(one.x1 for one in around)
         if self._after is None:
-            lowest = min(one.y0 for one in around) if self._height is None else box.y1 - self._height * point
-            top = lowest - _FIRST_GAP * point
+            left, right, top = self._under_axes(renderer, point)
         else:
             # That one has been placed: artists are drawn and measured in their order.
+            left, right = self._after._span
             top = super(Below, self._after).get_window_extent(renderer).y0 - _GAP * point
+        self._span = left, right
         style = self.get_fontproperties()
 
         def measured(line: str) -> float:
@@ -185,6 +181,16 @@ class Below(Text):
         self._change("text", "\n".join(broken(self._paragraph, max(right - left, 60 * point), measured)))
         self._change("x", left)
         self._change("y", top)
+
+    def _under_axes(self, renderer: Any, point: float) -> Tuple[float, float, float]:
+        """Left and right end, and the upper end, of the room under the axes."""
+        box = self.axes.get_window_extent(renderer)
+        axes = (self.axes.xaxis, self.axes.yaxis) if self.axes.axison else ()
+        # As layouts do, without the width of the label of the axis, which may stand out.
+        found = [axis.get_tightbbox(renderer, for_layout_only=True) for axis in axes]
+        around = [box, *(one for one in found if one is not None)]
+        lowest = min(one.y0 for one in around) if self._height is None else box.y1 - self._height * point
+        return min(one.x0 for one in around), max(one.x1 for one in around), lowest - _FIRST_GAP * point
 
     def _change(self, name: str, value: Any) -> None:
         """Changes a property where it is another. Whatever is set counts as a change, for which figures on a screen would
