@@ -230,6 +230,9 @@ def write_below(ax: Axes, lines: Iterable[Any], height: Optional[float] = None) 
 def grow(ax: Axes, height: float) -> None:
     """Makes the figure that this library made so high that the axes themselves have that height, in inches."""
     figure = ax.figure
+    # Layouts give up where there is too little room, so that there is more than enough of it first.
+    below = sum(1 + len(one.paragraph) / 40 for one in ax.get_children() if isinstance(one, Below))
+    figure.set_figheight(height + 2.5 + 0.16 * below)
     for _ in range(2):  # a higher figure may need other ticks
         figure.draw_without_rendering()
         own = ax.get_window_extent().height / figure.dpi

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 import unittest
+import warnings
 from unittest import mock
 
 # Fonts are listed once for each place of settings; that of the user may not be there to be written.
@@ -70,7 +71,7 @@ def lanes(ax):
     """The dots of each lane, by label."""
     found = {}
     for dots in ax.collections:
-        place = round(float(np.median(dots.get_offsets()[:, 1])))
+        place = round(float(np.median(np.asarray(dots.get_offsets())[:, 1])))
         found[labels(ax)[place]] = dots
     return found
 
@@ -111,6 +112,11 @@ class Figures(unittest.TestCase):
         self.before = dict(matplotlib.rcParams)
         self.addCleanup(pyplot.close, "all")
         self.random = np.random.default_rng(7)
+        caught = warnings.catch_warnings()
+        caught.__enter__()
+        self.addCleanup(caught.__exit__, None, None, None)
+        # A layout that was given up, and a sign that the font lacks.
+        warnings.filterwarnings("error", ".*not applied|Glyph")
 
     def tearDown(self):
         self.assertEqual(dict(matplotlib.rcParams), self.before, "settings of matplotlib were changed")
