@@ -186,7 +186,7 @@ class Below(Text):
         """Left and right end, and the upper end, of the room under the axes."""
         box = self.axes.get_window_extent(renderer)
         axes = (self.axes.xaxis, self.axes.yaxis) if self.axes.axison else ()
-        # As layouts do, without the width of the label of the axis, which may stand out.
+        # The width of the label of the axis is left out, as layouts do: it may stand out.
         found = [axis.get_tightbbox(renderer, for_layout_only=True) for axis in axes]
         around = [box, *(one for one in found if one is not None)]
         lowest = min(one.y0 for one in around) if self._height is None else box.y1 - self._height * point
