@@ -74,7 +74,7 @@ def image(
     height, width = size if under is None else under.shape[:2]
     new = ax is None
     shape = min(4.4, max(1.2, 4.8 * height / width))
-    ax = axes_of(ax, max(3.6, shape * width / height + 1.2), shape + 1.0)
+    ax = axes_of(ax, max(3.6, shape * width / height + 1.45), shape + 1.0)
     extent = (-0.5, width - 0.5, height - 0.5, -0.5)
     norm = Normalize(-strongest, strongest)
     if under is None:
