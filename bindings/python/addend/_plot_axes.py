@@ -235,6 +235,6 @@ def grow(ax: Axes, height: float) -> None:
     figure.set_figheight(height + 2.5 + 0.16 * below)
     for _ in range(2):  # a higher figure may need other ticks
         figure.draw_without_rendering()
-        # Where an image is smaller than the room of its axes, the room counts.
+        # The room of the axes counts, in which an image may be smaller.
         own = ax.get_position(original=True).height * figure.get_figheight()
         figure.set_figheight(figure.get_figheight() + height - own)
