@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Writes the page of what `measure.py` found: page.py RESULTS_FOLDER PAGE. First comes where a peer is ahead of Addend."""
+
+import json
+import sys
+from pathlib import Path
+
+import order
+from reasons import REASONS
+
+OWN = "Addend faithful"
+# What other methods of Addend there are is no peer's merit.
+OURS = "Addend"
+
+
+class Measure:
+    """A column of the page.
+
+    Attributes:
+        title: its head.
+        value: of an entry; None where it has none.
+        form: the number as text.
+        higher: whether more is better.
+        margin: what a peer has to be ahead by: a share of Addend's number, and a number.
+        says: what a peer does that is ahead: a verb, with "%s" for its number and for Addend's.
+        note: what Addend's own number has to be above for a difference to mean something.
+    """
+
+    def __init__(self, title, path, form, says, higher=False, share=0.0, least=0.0, above=None):
+        self.title = title
+        self._path = path
+        self.form = form
+        self.says = says
+        self.higher = higher
+        self.share = share
+        self.least = least
+        self.above = above
+
+    def value(self, entry):
+        for key in self._path:
+            if not isinstance(entry, dict) or entry.get(key) is None:
+                return None
+            entry = entry[key]
+        return entry
+
+    def is_ahead(self, peer, own):
+        if self.above is not None and own <= self.above:
+            return False
+        gain = peer - own if self.higher else own - peer
+        return gain > max(self.share * abs(own), self.least)
+
+    def text(self, entry):
+        value = self.value(entry)
+        return "" if value is None else self.form(value)
+
+
+def runs(value):
+    return "%.0f" % value if value >= 100 else "%.1f" % value
+
+
+def mebibytes(value):
+    return "%.1f" % value
+
+
+def error(value):
+    return "%.1f %%" % (100 * value) if 1e-3 <= value < 10 else "%.0e" % value
+
+
+def percent(value):
+    return "%.0f %%" % (100 * value)
+
+
+def three(value):
+    return "%.3f" % value
+
+
+# The columns in their order.
+MEASURES = (
+    Measure("time", ("clock", "ratio", "median"), runs, "takes %s plain runs instead of %s", share=0.1),
+    Measure("MiB", ("peak_mib",), mebibytes, "takes %s MiB instead of %s", share=0.1, least=1.0),
+    Measure("sum error", ("completeness_error",), error, "misses %s of the move instead of %s", above=1e-4),
+    Measure("cause first", ("causes", "cause_first"), percent, "ranks the true cause first in %s of the samples instead of %s",
+            higher=True, least=0.01),
+    Measure("cannot matter", ("causes", "on_what_cannot_matter"), percent,
+            "puts %s of its magnitudes on what cannot matter instead of %s", least=0.01),
+    Measure("F", ("faithfulness",), three, "reaches an F of %s instead of %s", higher=True, least=0.01),
+    Measure("faithfulness correlation", ("quantus", "faithfulness_correlation"), three,
+            "has a faithfulness correlation of %s instead of %s", higher=True, least=0.02),
+    Measure("monotonicity", ("quantus", "monotonicity"), three, "has a monotonicity of %s instead of %s", higher=True,
+            least=0.05),
+    Measure("max-sensitivity", ("quantus", "max_sensitivity"), three, "has a max-sensitivity of %s instead of %s", share=0.1,
+            least=0.005),
+    Measure("complexity", ("quantus", "complexity"), three, "has a complexity of %s instead of %s", least=0.05),
+)
+
+def read(folder):
+    """The results by model, in the order of the runner."""
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in Path(folder).glob("*.json")}
+    return {name: found[name] for name in sorted(found, key=order.MODELS.index)}
+
+
+def ran(entry):
+    return "reason" not in entry
+
+
+def ahead(results):
+    """Sentences about where a peer is ahead, by measure: (measure, [sentence])."""
+    for measure in MEASURES:
+        wins = {}
+        for model, result in results.items():
+            own = measure.value(result["methods"].get(OWN, {}))
+            if own is None:
+                continue
+            for method, entry in result["methods"].items():
+                value = measure.value(entry)
+                if not method.startswith(OURS) and ran(entry) and value is not None and measure.is_ahead(value, own):
+                    wins.setdefault(method, []).append((model, value, own))
+        compared = compared_on(results, measure)
+        yield measure, [sentence(measure, method, won, compared[method]) for method, won in wins.items()]
+
+
+def compared_on(results, measure):
+    """How many models each method has a number of, beside one of Addend."""
+    counts = {}
+    for result in results.values():
+        if measure.value(result["methods"].get(OWN, {})) is None:
+            continue
+        for method, entry in result["methods"].items():
+            if ran(entry) and measure.value(entry) is not None:
+                counts[method] = counts.get(method, 0) + 1
+    return counts
+
+
+def sentence(measure, method, won, compared):
+    """One sentence with the largest difference, relative to Addend's number, and the reason where there is one."""
+    model, value, own = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
+    where = "on %d of %d models" % (len(won), compared) if compared > 1 else "on its model"
+    text = "**%s** is ahead %s: on `%s` it %s" % (
+        method, where, model, measure.says % (measure.form(value), measure.form(own))
+    )
+    why = reason(measure.title, method)
+    return text + (", because " + why if why else "") + "."
+
+
+def reason(title, method):
+    """The one of the longest beginning of the method's name."""
+    known = REASONS.get(title, {})
+    fitting = [start for start in known if method.startswith(start)]
+    return known[max(fitting, key=len)] if fitting else None
+
+
+def row(cells):
+    return "| %s |" % " | ".join(cells)
+
+
+def summary(results, measure):
+    """One measure of all methods and models."""
+    with_it = {
+        name: result for name, result in results.items()
+        if any(measure.value(entry) is not None for entry in result["methods"].values())
+    }
+    methods = []
+    for result in with_it.values():
+        methods += [name for name in result["methods"] if name not in methods]
+    methods.sort(key=order_of_packages)
+    yield row(["", *("`%s`" % name for name in with_it)])
+    yield "|---|%s" % ("---:|" * len(with_it))
+    for method in methods:
+        cells = [measure.text(result["methods"].get(method, {})) for result in with_it.values()]
+        if any(cells):
+            yield row([method, *cells])
+
+
+def order_of_packages(method):
+    return order.PACKAGES.index(method.split()[0])
+
+
+def details(result):
+    """Every number of one model, and the reasons of what did not run."""
+    yield row(["method", *(measure.title for measure in MEASURES), "of the value", "samples"])
+    yield "|---|%s" % ("---:|" * (len(MEASURES) + 2))
+    refused = []
+    for method, entry in result["methods"].items():
+        if not ran(entry):
+            refused.append((method, entry["reason"]))
+            continue
+        once = "" if entry["clock"]["ratio"]["runs"] > 1 else " *"
+        cells = [measure.text(entry) + (once if measure is MEASURES[0] else "") for measure in MEASURES]
+        value = error(entry["value_error"]) if entry["aim"] == "value" else ""
+        yield row([method, *cells, value, str(entry["explained"])])
+    if refused:
+        yield ""
+        yield "Without a result:"
+        yield ""
+        for method, why in refused:
+            yield "- %s: `%s`" % (method, why.replace("`", "'"))
+
+
+def versions(results):
+    """The version of each package, as the results have them."""
+    found = {}
+    for result in results.values():
+        for method, entry in result["methods"].items():
+            known = entry["versions"]
+            if "own" in known:
+                found.setdefault(method.split()[0], set()).add(known["own"])
+            for name, version in known.items():
+                if name != "own":
+                    found.setdefault(name, set()).add(version)
+            if "version" in entry.get("quantus", {}):
+                found.setdefault("Quantus", set()).add(entry["quantus"]["version"])
+    return found
+
+
+def loads(results):
+    values = [entry["load"] for result in results.values() for entry in result["methods"].values()]
+    return min(values), max(values)
+
+
+def dates(results):
+    return sorted({entry["date"][:10] for result in results.values() for entry in result["methods"].values()})
+
+
+def page(results):
+    """The page in Markdown."""
+    yield "# Addend beside the packages of today"
+    yield ""
+    yield "What the columns are, and how this is made: [README](../README.md). Written by page.py from the JSON files beside it."
+    yield ""
+    yield "- Versions: %s." % ", ".join(
+        "%s %s" % (name, " and ".join(sorted(found))) for name, found in sorted(versions(results).items(), key=first_known)
+    )
+    yield "- Measured on %s, one thread, while other programs used the machine (load %g to %g on two cores)." % (
+        " and ".join(dates(results)), *loads(results)
+    )
+    yield (
+        "- Times are ratios: a method and plain runs took turns in one process, five times; the median of the five ratios "
+        "counts (* one run)."
+    )
+    yield "- Command: `python3 benchmarks/peers/today/measure.py --out benchmarks/peers/today/results --networks FOLDER`."
+    yield ""
+    yield "## Where a peer is ahead"
+    yield ""
+    yield "Beside `%s`, by more than a margin; each sentence has the model where the difference is largest." % OWN
+    for measure, sentences in ahead(results):
+        yield ""
+        yield "### %s" % (measure.title[0].upper() + measure.title[1:])
+        yield ""
+        if not sentences:
+            yield "No peer."
+        for one in sentences:
+            yield "- " + one
+    for title, measure in (
+        ("Time in plain runs", MEASURES[0]), ("What the sum misses of the move", MEASURES[2]),
+        ("The true cause first", MEASURES[3]), ("F", MEASURES[5]),
+    ):
+        yield ""
+        yield "## " + title
+        yield ""
+        yield from summary(results, measure)
+    for name, result in results.items():
+        yield ""
+        yield "## `%s`" % name
+        yield ""
+        yield "%s; %d parts." % (result["title"], result["parts"])
+        yield ""
+        yield from details(result)
+
+
+def first_known(pair):
+    return order.PACKAGES.index(pair[0]) if pair[0] in order.PACKAGES else len(order.PACKAGES), pair[0]
+
+
+def main(folder, path):
+    Path(path).write_text("\n".join(page(read(folder))) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,88 @@
+import re
+import unittest
+from pathlib import Path
+
+import order
+import page
+from reasons import REASONS
+
+HERE = Path(__file__).parent
+
+
+def entry(time, error=1e-7, **more):
+    times = {"ratio": {"median": time, "quartiles": [time, time], "runs": 5}, "ms": time, "plain_ms": 1.0}
+    return {
+        "versions": {"own": "1.0", "torch": "2.15.0"}, "date": "2026-11-30 20:00 UTC", "load": 1.5, "clock": times,
+        "processor": times, "peak_mib": 2.0, "plain_peak_mib": 1.0, "explained": 40, "aim": "difference",
+        "completeness_error": error, "completeness_error_worst": error, "value_error": 0.1, **more,
+    }
+
+
+def results(**methods):
+    return {"digits": {"title": "a CNN", "parts": 64, "samples": 40, "methods": {
+        "Addend faithful": entry(9.0, faithfulness=0.9), **methods,
+    }}}
+
+
+def sentences(found):
+    return {measure.title: said for measure, said in page.ahead(found) if said}
+
+
+class Page(unittest.TestCase):
+    def test_a_faster_peer_is_ahead(self):
+        said = sentences(results(Captum_fast=entry(3.0, faithfulness=0.9)))
+        self.assertEqual(list(said), ["time"])
+        self.assertIn("**Captum_fast** is ahead on its model: on `digits` it takes 3.0 plain runs instead of 9.0", said["time"][0])
+
+    def test_differences_of_rounding_and_within_margins_are_none(self):
+        self.assertEqual(sentences(results(Captum=entry(8.9, 0.0, faithfulness=0.905))), {})
+
+    def test_more_is_better_where_it_is(self):
+        said = sentences(results(SHAP=entry(90.0, 0.5, faithfulness=0.95), Captum=entry(90.0, faithfulness=0.5)))
+        self.assertEqual({title: len(own) for title, own in said.items()}, {"F": 1})
+
+    def test_a_refusal_is_told_with_its_reason(self):
+        text = "\n".join(page.page(results(LXT={**entry(1.0), "reason": "for `transformers`"})))
+        self.assertIn("- LXT: `for 'transformers'`", text)
+        self.assertNotIn("| LXT", text)
+
+    def test_other_methods_of_addend_are_no_peers(self):
+        self.assertEqual(sentences(results(**{"Addend fast": entry(1.0, faithfulness=2.0)})), {})
+
+
+class Committed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.results = page.read(HERE / "results")
+
+    def test_page_is_that_of_the_results(self):
+        text = (HERE / "results" / "peers.md").read_text(encoding="utf-8")
+        self.assertEqual("\n".join(page.page(self.results)) + "\n", text)
+
+    def test_each_model_has_each_package(self):
+        for name, result in self.results.items():
+            with self.subTest(name):
+                self.assertEqual({method.split()[0] for method in result["methods"]}, set(order.PACKAGES))
+
+    def test_versions_are_those_that_are_required(self):
+        required = dict(re.findall(r"(?m)^([\w-]+)==(\S+)$", (HERE / "requirements.txt").read_text(encoding="utf-8")))
+        names = {"DLBacktrace": "dl-backtrace", "TransformerLens": "transformer-lens"}
+        for name, found in page.versions(self.results).items():
+            if name != "Addend":
+                with self.subTest(name):
+                    self.assertEqual(found, {required[names.get(name, name.lower())]})
+
+    def test_reasons_are_of_measures_and_methods(self):
+        titles = {measure.title for measure in page.MEASURES}
+        methods = {method for result in self.results.values() for method in result["methods"]}
+        for title, known in REASONS.items():
+            self.assertIn(title, titles)
+            for start in known:
+                self.assertTrue(any(method.startswith(start) for method in methods), start)
+
+    def test_results_are_of_one_pytorch(self):
+        self.assertEqual(len(page.versions(self.results)["torch"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
