@@ -31,9 +31,9 @@ ROUNDS = 5
 # One turn takes at least so long: what is faster runs several times in it.
 TURN_SECONDS = 0.02
 # A method that takes longer has no further turns.
-ONCE_SECONDS = 15
+ONCE_SECONDS = 4
 # Quantus runs a method about ten times for each sample.
-QUANTUS_SAMPLES = 5
+QUANTUS_SAMPLES = 3
 
 LIBRARIES = ("torch", "transformers", "timm", "numpy")
 
@@ -46,10 +46,10 @@ def parse_arguments():
                         help="only methods whose names begin so (default: all)")
     parser.add_argument("--model", nargs="+", choices=models.MODELS, default=list(models.MODELS), metavar="NAME")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results are and go")
-    parser.add_argument("--networks", type=Path, metavar="FOLDER", help="keeps what was trained, for the next run")
+    parser.add_argument("--networks", type=Path, required=True, metavar="FOLDER", help="keeps what was trained")
     parser.add_argument("--samples", type=int, default=models.SAMPLES, help="of each model (default: %(default)d)")
-    parser.add_argument("--seconds", type=float, default=15, help="for the samples of a method (default: %(default)g)")
-    parser.add_argument("--limit", type=float, default=60, metavar="SECONDS",
+    parser.add_argument("--seconds", type=float, default=4, help="for the samples of a method (default: %(default)g)")
+    parser.add_argument("--limit", type=float, default=10, metavar="SECONDS",
                         help="of the processor, for one run (default: %(default)g)")
     parser.add_argument("--memory", type=float, default=12, metavar="GIB", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -60,15 +60,18 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    if arguments.networks:
-        arguments.networks.mkdir(parents=True, exist_ok=True)
+    arguments.networks.mkdir(parents=True, exist_ok=True)
     import models
+
+    # Imported before any process is copied.
+    import quantus_metrics  # noqa: F401
 
     for name in arguments.model:
         path = arguments.out / (name + ".json")
         results = json.loads(path.read_text()) if path.exists() else {}
-        # Made in a process of its own, which may train: autograd does not survive the copies of a process.
-        processes.in_child(functools.partial(made, name, arguments), 10 * arguments.limit)
+        if name in models.TASKS:
+            # In a process of its own: autograd does not survive the copies of a process.
+            processes.in_child(lambda: models.train(name, arguments.networks) or {}, 100 * arguments.limit)
         case = models.MODELS[name](arguments.samples, arguments.networks)
         results.update(title=case.title, parts=case.question(0).units, samples=len(case.inputs))
         found = results.setdefault("methods", {})
@@ -78,13 +81,6 @@ def main():
             results["methods"] = {own: found[own] for own in sorted(found, key=place)}
             write(path, results)
     return 0
-
-
-def made(name, arguments):
-    import models
-
-    models.MODELS[name](arguments.samples, arguments.networks)
-    return {}
 
 
 @functools.lru_cache
@@ -151,7 +147,7 @@ def alone(case, maker, arguments):
         _, first, peak = processes.first_run(lambda: explain(question), arguments.limit)
         found = {"peak_mib": peak, "plain_peak_mib": plain_peak}
         found.update(turns(plain, lambda: explain(question), first))
-        found.update(quality(case, explain, arguments.seconds))
+        found.update(quality(case, explain, arguments.seconds, first["processor"]))
         return found
     except Exception as error:
         return {"reason": processes.reason_of(error, arguments.memory)}
@@ -159,7 +155,7 @@ def alone(case, maker, arguments):
 
 def turns(plain, run, first):
     """Times of plain runs and of a method that take turns, and the ratio of each pair."""
-    if first["clock"] > ONCE_SECONDS:
+    if first["processor"] > ONCE_SECONDS:
         times = [(first, repeated(plain))]
     else:
         # The first run has what is only done once.
@@ -177,7 +173,7 @@ def turns(plain, run, first):
 def repeated(run):
     """Seconds of one run, as the mean of as many as one turn has."""
     total, count = {"clock": 0.0, "processor": 0.0}, 0
-    while total["clock"] < TURN_SECONDS:
+    while total["processor"] < TURN_SECONDS:
         spent = processes.spent(run)
         count += 1
         for key in total:
@@ -185,8 +181,8 @@ def repeated(run):
     return {key: seconds / count for key, seconds in total.items()}
 
 
-def quality(case, explain, seconds):
-    """How good the contributions are, of as many samples as there is time for."""
+def quality(case, explain, seconds, once):
+    """How good the contributions are, of as many samples as there is time for; one takes about `once`."""
     deadline = time.process_time() + seconds
     errors, value_errors, curves, causes, roles, judged = [], [], [], [], [], []
     for sample in range(len(case.inputs)):
@@ -213,7 +209,7 @@ def quality(case, explain, seconds):
     }
     if curves:
         found["faithfulness"] = float(metrics.faithfulness(curves)[0])
-        found["quantus"] = quantus(case, explain, seconds)
+        found["quantus"] = quantus(case, explain, seconds, once)
     if causes:
         found["causes"] = metrics.mean_found(causes, roles)
     return found
@@ -227,22 +223,20 @@ def scores(question, contributions):
         return question.outputs(question.moved(rows)).double().view(kept.shape[:2]).numpy()
 
 
-def quantus(case, explain, seconds):
+def quantus(case, explain, seconds, once):
     """Medians over samples of the metrics of Quantus; a reason where it cannot."""
-    try:
-        import quantus_metrics
-    except Exception as error:
-        return {"reason": processes.reason_of(error, 0)}
+    import quantus_metrics
+
     deadline, rows = time.process_time() + seconds, []
     for sample in range(min(QUANTUS_SAMPLES, len(case.inputs))):
         question = case.question(sample)
         try:
-            rows.append(quantus_metrics.measure(explain, question, explain(question).units))
+            rows.append(quantus_metrics.measure(explain, question, explain(question).units, 20 * once < seconds))
         except Exception as error:
             return {"reason": processes.reason_of(error, 0)}
         if time.process_time() > deadline:
             break
-    medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+    medians = {key: statistics.median(row[key] for row in rows) for key in rows[0] if all(key in row for row in rows)}
     return {"version": quantus_metrics.VERSION, "samples": len(rows), **medians}
 
 

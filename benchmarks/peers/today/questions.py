@@ -15,8 +15,7 @@ class Case:
             is its baseline.
         targets: of each sample the output that is explained.
         roles: of each part, where causes are known; see `truths`.
-        decoder: for models of transformers that continue a text, the model itself, the ids of the samples, and the id of
-            the baseline.
+        decoder: for models of transformers that continue a text, the model itself and the ids of the samples.
     """
 
     def __init__(self, title, model, inputs, baseline, labels, targets, roles=None, decoder=None):
@@ -38,13 +37,12 @@ class Case:
 
 
 class Decoder:
-    def __init__(self, model, ids, baseline_id):
+    def __init__(self, model, ids):
         self.model = model
         self.ids = ids
-        self.baseline_id = baseline_id
 
     def of(self, sample):
-        return Decoder(self.model, self.ids[sample : sample + 1], self.baseline_id)
+        return Decoder(self.model, self.ids[sample : sample + 1])
 
 
 class Question:

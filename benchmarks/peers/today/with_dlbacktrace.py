@@ -1,21 +1,31 @@
-"""DLBacktrace: relevance of the nodes of an exported graph, which begins as the output's value at the target."""
+"""DLBacktrace: relevance of the nodes of an exported graph, which begins as the value of the output."""
 
+import functools
 import importlib.metadata
+import sys
+import unittest.mock
 
-import torch
-from dl_backtrace.pytorch_backtrace import DLBacktrace
+from questions import OneOutput
+
+# Its wheel is for PyTorch 2.6 and imports kernels for CUDA 12 even where all runs on a CPU.
+for _kernels in ("wt_embedding_v2_ops", "wt_fc_v3_ops", "wt_selfattention_v3_ops"):
+    sys.modules.setdefault(_kernels, unittest.mock.MagicMock())
+
+from dl_backtrace.pytorch_backtrace import DLBacktrace  # noqa: E402
 
 VERSION = importlib.metadata.version("dl-backtrace")
 
 
 def default(case):
-    backtrace = DLBacktrace(case.model, (case.inputs[:1],), device="cpu", layer_implementation="pytorch")
+    @functools.lru_cache
+    def exported(target):
+        return DLBacktrace(OneOutput(case.model, target), (case.inputs[:1],), device="cpu")
 
     def explain(question):
-        io = backtrace.predict(question.x)
-        value = float(question.move()[0])
-        relevance = backtrace.evaluation(mode="default", multiplier=value, task="multi-class-classification")
-        return question.by_unit(relevance, "value")
+        backtrace = exported(question.target)
+        backtrace.predict(question.x)
+        relevance = backtrace.evaluation(multiplier=question.move()[0])
+        return question.by_unit(relevance["x"], "value")
 
     return explain
 

@@ -1,34 +1,14 @@
-"""Inseq's methods for a decoder that continues a text; each id is a word of its own, since it takes nothing but text."""
+"""Inseq's methods for a decoder that continues a text."""
 
 import importlib.metadata
 
 import inseq
-import tokenizers
-import transformers
 
 from questions import Explanation, NotFor
+from words import tokenizer, words
 
 VERSION = importlib.metadata.version("inseq")
 STEPS = 50
-SPECIAL = ("<none>", "<begin>", "<end>")
-
-
-def word(k):
-    return SPECIAL[k] if k < len(SPECIAL) else "w%d" % k
-
-
-def words(ids):
-    return " ".join(map(word, ids))
-
-
-def tokenizer(size):
-    inner = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({word(k): k for k in range(size)}, unk_token=SPECIAL[0])
-    )
-    inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token=SPECIAL[0], unk_token=SPECIAL[0], bos_token=SPECIAL[1], eos_token=SPECIAL[2],
-    )
 
 
 def method(name, aim="difference", **options):
@@ -39,6 +19,8 @@ def method(name, aim="difference", **options):
         model = inseq.load_model(network, name, tokenizer=tokenizer(network.config.vocab_size))
 
         def explain(question):
+            if question.decoder is None:
+                raise NotFor("for texts, not for embeddings between them")
             ids = question.decoder.ids[0].tolist()
             found = model.attribute(
                 words(ids), words(ids + [question.target]), attributed_fn="logit", show_progress=False,

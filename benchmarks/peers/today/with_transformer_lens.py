@@ -11,6 +11,7 @@ import torch
 from transformer_lens.model_bridge import TransformerBridge
 
 from questions import Explanation, NotFor
+from words import tokenizer
 
 VERSION = importlib.metadata.version("transformer-lens")
 
@@ -20,14 +21,15 @@ def direct_logit_attribution(case):
         raise NotFor("for models of transformers that continue a text")
     with tempfile.TemporaryDirectory() as folder:
         case.decoder.model.save_pretrained(folder)
-        model = TransformerBridge.boot_transformers(folder, device="cpu")
+        size = case.decoder.model.config.vocab_size
+        model = TransformerBridge.boot_transformers(folder, device="cpu", tokenizer=tokenizer(size))
     model.enable_compatibility_mode()
 
     def explain(question):
         with torch.no_grad():
             logits, cache = model.run_with_cache(question.decoder.ids)
-            parts = cache.decompose_resid(layer=-1, pos_slice=-1)
-            worth = cache.apply_ln_to_stack(parts, layer=-1, pos_slice=-1)[:, 0] @ model.W_U[:, question.target]
+            parts = cache.decompose_resid(pos_slice=-1)
+            worth = cache.apply_ln_to_stack(parts, pos_slice=-1)[:, 0] @ model.W_U[:, question.target]
         return Explanation(worth, aim="value", of_units=False)
 
     return explain
