@@ -132,7 +132,7 @@ def load():
 
 def alone(case, maker, arguments):
     """All that is found out about one method, in a process of its own; a reason where it cannot."""
-    # What packages print is no result.
+    # Packages print, which is no result.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:

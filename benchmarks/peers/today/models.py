@@ -50,7 +50,7 @@ def outputs_of(model, inputs):
 
 
 def farthest(model, inputs, baseline):
-    """Of each sample the output that differs most from that of the baseline."""
+    """The output of each sample that differs most from that of the baseline."""
     return (outputs_of(model, inputs) - outputs_of(model, baseline)).abs().argmax(1).tolist()
 
 

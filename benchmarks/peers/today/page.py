@@ -9,7 +9,7 @@ import order
 from reasons import REASONS
 
 OWN = "Addend faithful"
-# What other methods of Addend there are is no peer's merit.
+# Other methods of Addend are no peers.
 OURS = "Addend"
 
 
@@ -37,6 +37,8 @@ class Measure:
         self.above = above
 
     def value(self, entry):
+        if not ran(entry):
+            return None
         for key in self._path:
             if not isinstance(entry, dict) or entry.get(key) is None:
                 return None
@@ -113,7 +115,7 @@ def ahead(results):
                 continue
             for method, entry in result["methods"].items():
                 value = measure.value(entry)
-                if not method.startswith(OURS) and ran(entry) and value is not None and measure.is_ahead(value, own):
+                if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
                     wins.setdefault(method, []).append((model, value, own))
         compared = compared_on(results, measure)
         yield measure, [sentence(measure, method, won, compared[method]) for method, won in wins.items()]
@@ -126,7 +128,7 @@ def compared_on(results, measure):
         if measure.value(result["methods"].get(OWN, {})) is None:
             continue
         for method, entry in result["methods"].items():
-            if ran(entry) and measure.value(entry) is not None:
+            if measure.value(entry) is not None:
                 counts[method] = counts.get(method, 0) + 1
     return counts
 
@@ -234,8 +236,8 @@ def page(results):
         " and ".join(dates(results)), *loads(results)
     )
     yield (
-        "- Times are ratios: a method and plain runs took turns in one process, five times; the median of the five ratios "
-        "counts (* one run)."
+        "- Times are ratios of the processor's time: a method and plain runs took turns in one process, five times, and the "
+        "median of the five ratios counts (* one run). By the clock they are in the JSON; it also saw the other programs."
     )
     yield "- Command: `python3 benchmarks/peers/today/measure.py --out benchmarks/peers/today/results --networks FOLDER`."
     yield ""
@@ -254,10 +256,9 @@ def page(results):
         ("Time in plain runs", MEASURES[0]), ("What the sum misses of the move", MEASURES[2]),
         ("The true cause first", MEASURES[3]), ("F", MEASURES[5]),
     ):
-        yield ""
-        yield "## " + title
-        yield ""
-        yield from summary(results, measure)
+        lines = list(summary(results, measure))
+        if len(lines) > 2:
+            yield from ("", "## " + title, "", *lines)
     for name, result in results.items():
         yield ""
         yield "## `%s`" % name

@@ -40,7 +40,7 @@ def metrics(units):
 
 
 def measure(explain, question, units, again):
-    """What each metric says of one explanation.
+    """Numbers by the names of the metrics, for one explanation.
 
     Args:
         explain: the method.

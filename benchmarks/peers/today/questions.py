@@ -1,4 +1,4 @@
-"""What methods are asked: how much each part of one input contributed to one output of a model, from a baseline."""
+"""Questions to methods: how much each part of one input contributed to one output of a model, from a baseline."""
 
 import torch
 
@@ -70,7 +70,7 @@ class Question:
         return self.baseline + weights[:, self.mask[0]] * (self.x - self.baseline)
 
     def at(self, weights):
-        """The same question of another input, where each part went its share of the way; of numbers, not of a text."""
+        """A question of another input, where each part went its share of the way; of numbers, not of a text."""
         return Question(self.model, self.moved(weights[None]), self.baseline, self.target, self.labels)
 
     def outputs(self, x):
@@ -90,7 +90,7 @@ class Question:
         return Explanation(sums[:-1], float(sums[-1]), aim)
 
     def one_each(self, contributions):
-        """The same where each element has what its whole part contributed."""
+        """Contributions of the parts, where each element has that of its whole part."""
         flat = torch.as_tensor(contributions).detach().double().expand(self.x.shape).flatten()
         found = torch.zeros(self.units + 1, dtype=torch.double).index_copy_(0, self.mask.flatten(), flat)
         return Explanation(found[:-1])
