@@ -26,6 +26,7 @@ import arithmetic
 import metrics
 import order
 import processes
+from questions import NotFor
 
 ROUNDS = 5
 # One turn takes at least so long: what is faster runs several times in it.
@@ -149,6 +150,8 @@ def alone(case, maker, arguments):
         found.update(turns(plain, lambda: explain(question), first))
         found.update(quality(case, explain, arguments.seconds, first["processor"]))
         return found
+    except NotFor as error:
+        return {"reason": str(error)}
     except Exception as error:
         return {"reason": processes.reason_of(error, arguments.memory)}
 

@@ -62,7 +62,7 @@ class Question:
         """The part of each element in the shape of x; elements of no part have one of their own, the last."""
         labels = torch.where(self.labels < 0, self.units, self.labels)
         wide = labels.view(labels.shape + (1,) * (self.x.dim() - 1 - labels.dim()))
-        return wide.expand(self.x.shape[1:])[None]
+        return wide.expand(self.x.shape[1:]).contiguous()[None]
 
     def moved(self, weights):
         """The input where each part went its share of the way from the baseline: [rows, ...] of weights [rows, units]."""

@@ -58,6 +58,11 @@ def permutation(case):
     return explain
 
 
+# Compiles what the explainer needs, once, before any process is copied.
+shap.PermutationExplainer(
+    lambda rows: rows.sum(1), shap.maskers.Independent(numpy.zeros((1, 3))), seed=0
+)(numpy.ones((1, 3)), silent=True)
+
 METHODS = {
     # Its own check of the sum would stop it; the page has the sum.
     "SHAP DeepExplainer": gradients("DeepExplainer", check_additivity=False),
