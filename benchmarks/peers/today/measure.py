@@ -36,7 +36,7 @@ ONCE_SECONDS = 4
 # Quantus runs a method about ten times for each sample.
 QUANTUS_SAMPLES = 3
 
-LIBRARIES = ("torch", "transformers", "timm", "numpy")
+LIBRARIES = ("transformers", "timm", "numpy")
 
 
 def parse_arguments():
@@ -64,8 +64,7 @@ def main():
     arguments.networks.mkdir(parents=True, exist_ok=True)
     import models
 
-    # Imported before any process is copied.
-    import quantus_metrics  # noqa: F401
+    metrics_of_quantus()  # imported before any process is copied
 
     for name in arguments.model:
         path = arguments.out / (name + ".json")
@@ -84,11 +83,19 @@ def main():
     return 0
 
 
-@functools.lru_cache
 def package(name):
-    """The module of a package's methods, or why it cannot be imported."""
+    return imported(order.MODULES[name])
+
+
+def metrics_of_quantus():
+    return imported("quantus_metrics")
+
+
+@functools.lru_cache
+def imported(name):
+    """A module, or why it cannot be imported."""
     try:
-        return importlib.import_module(order.MODULES[name])
+        return importlib.import_module(name)
     except Exception as error:
         return processes.reason_of(error, 0)
 
@@ -118,7 +125,7 @@ def measured(case, method, arguments):
 def versions(module):
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    found = {"torch": torch.__version__.partition("+")[0]}
     for name in LIBRARIES:
         try:
             found[name] = version(name)
@@ -228,8 +235,9 @@ def scores(question, contributions):
 
 def quantus(case, explain, seconds, once):
     """Medians over samples of the metrics of Quantus; a reason where it cannot."""
-    import quantus_metrics
-
+    quantus_metrics = metrics_of_quantus()
+    if isinstance(quantus_metrics, str):
+        return {"reason": quantus_metrics}
     deadline, rows = time.process_time() + seconds, []
     for sample in range(min(QUANTUS_SAMPLES, len(case.inputs))):
         question = case.question(sample)

@@ -116,7 +116,7 @@ def ahead(results):
             for method, entry in result["methods"].items():
                 value = measure.value(entry)
                 if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
-                    wins.setdefault(method, []).append((model, value, own))
+                    wins.setdefault(method, []).append((model, value, own, entry["explained"]))
         compared = compared_on(results, measure)
         yield measure, [sentence(measure, method, won, compared[method]) for method, won in wins.items()]
 
@@ -135,10 +135,10 @@ def compared_on(results, measure):
 
 def sentence(measure, method, won, compared):
     """One sentence with the largest difference, relative to Addend's number, and the reason where there is one."""
-    model, value, own = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
+    model, value, own, samples = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
     where = "on %d of %d models" % (len(won), compared) if compared > 1 else "on its model"
-    text = "**%s** is ahead %s: on `%s` it %s" % (
-        method, where, model, measure.says % (measure.form(value), measure.form(own))
+    text = "**%s** is ahead %s: on `%s` (%d samples) it %s" % (
+        method, where, model, samples, measure.says % (measure.form(value), measure.form(own))
     )
     why = reason(measure.title, method)
     return text + (", because " + why if why else "") + "."
@@ -195,7 +195,7 @@ def details(result):
         yield "Without a result:"
         yield ""
         for method, why in refused:
-            yield "- %s: `%s`" % (method, why.replace("`", "'"))
+            yield "- %s: `%s`" % (method, why.replace("`", "'").encode("ascii", "ignore").decode().strip())
 
 
 def versions(results):
@@ -212,6 +212,14 @@ def versions(results):
             if "version" in entry.get("quantus", {}):
                 found.setdefault("Quantus", set()).add(entry["quantus"]["version"])
     return found
+
+
+def pytorchs(results, own):
+    """The versions of PyTorch that Addend, or the others, ran with."""
+    return {
+        entry["versions"]["torch"] for result in results.values() for method, entry in result["methods"].items()
+        if method.startswith(OURS) == own
+    }
 
 
 def loads(results):
@@ -239,6 +247,13 @@ def page(results):
         "- Times are ratios of the processor's time: a method and plain runs took turns in one process, five times, and the "
         "median of the five ratios counts (* one run). By the clock they are in the JSON; it also saw the other programs."
     )
+    if pytorchs(results, own=True) != pytorchs(results, own=False):
+        yield (
+            "- **Addend ran with PyTorch %s, the others with %s.** Its times are ratios to plain runs of its own PyTorch; to be "
+            "measured again with a package for that of the others." % tuple(
+                " and ".join(sorted(pytorchs(results, own))) for own in (True, False)
+            )
+        )
     yield "- Command: `python3 benchmarks/peers/today/measure.py --out benchmarks/peers/today/results --networks FOLDER`."
     yield ""
     yield "## Where a peer is ahead"

@@ -7,9 +7,9 @@ import unittest.mock
 
 from questions import OneOutput
 
-# Its wheel is for PyTorch 2.6 and imports kernels for CUDA 12 even where all runs on a CPU.
-for _kernels in ("wt_embedding_v2_ops", "wt_fc_v3_ops", "wt_selfattention_v3_ops"):
-    sys.modules.setdefault(_kernels, unittest.mock.MagicMock())
+# Its wheel is for PyTorch 2.6 and imports kernels for CUDA 12 even where all runs on a CPU; and pictures, none of which is drawn.
+for _module in ("wt_embedding_v2_ops", "wt_fc_v3_ops", "wt_selfattention_v3_ops", "IPython", "IPython.display"):
+    sys.modules.setdefault(_module, unittest.mock.MagicMock())
 
 from dl_backtrace.pytorch_backtrace import DLBacktrace  # noqa: E402
 
