@@ -134,14 +134,14 @@ def compared_on(results, measure):
 
 
 def sentence(measure, method, won, compared):
-    """One sentence with the largest difference, relative to Addend's number, and the reason where there is one."""
+    """A sentence with the largest difference, relative to Addend's number, and the reason where there is one."""
     model, value, own, samples = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
     where = "on %d of %d models" % (len(won), compared) if compared > 1 else "on its model"
     text = "**%s** is ahead %s: on `%s` (%d samples) it %s" % (
         method, where, model, samples, measure.says % (measure.form(value), measure.form(own))
     )
     why = reason(measure.title, method)
-    return text + (", because " + why if why else "") + "."
+    return text + "." + (" Why: %s." % why if why else "")
 
 
 def reason(title, method):
@@ -235,7 +235,7 @@ def page(results):
     """The page in Markdown."""
     yield "# Addend beside the packages of today"
     yield ""
-    yield "What the columns are, and how this is made: [README](../README.md). Written by page.py from the JSON files beside it."
+    yield "The [README](../README.md) says what the columns are; page.py wrote this from the JSON files beside it."
     yield ""
     yield "- Versions: %s." % ", ".join(
         "%s %s" % (name, " and ".join(sorted(found))) for name, found in sorted(versions(results).items(), key=first_known)
@@ -249,7 +249,7 @@ def page(results):
     )
     if pytorchs(results, own=True) != pytorchs(results, own=False):
         yield (
-            "- **Addend ran with PyTorch %s, the others with %s.** Its times are ratios to plain runs of its own PyTorch; to be "
+            "- **Addend ran with PyTorch %s, the others with %s.** Its times are ratios to plain runs of its own PyTorch, to be "
             "measured again with a package for that of the others." % tuple(
                 " and ".join(sorted(pytorchs(results, own))) for own in (True, False)
             )

@@ -21,4 +21,6 @@ def tokenizer(size):
     inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=inner, pad_token=SPECIAL[0], unk_token=SPECIAL[0], bos_token=SPECIAL[1], eos_token=SPECIAL[2],
+        # TransformerLens asks for both.
+        name_or_path="words", add_bos_token=True,
     )
