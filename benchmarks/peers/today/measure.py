@@ -76,6 +76,8 @@ def main():
         results.update(title=case.title, parts=case.question(0).units, samples=len(case.inputs))
         found = results.setdefault("methods", {})
         for method in methods_of(arguments.method):
+            # Packages that could not be imported have their name in place of methods.
+            found.pop(method.split()[0], None)
             found[method] = measured(case, method, arguments)
             processes.say("%-24s %-30s %s" % (name, method, told(found[method])))
             results["methods"] = {own: found[own] for own in sorted(found, key=place)}
