@@ -263,7 +263,9 @@ def page(results):
         yield ""
         yield "### %s" % (measure.title[0].upper() + measure.title[1:])
         yield ""
-        if not sentences:
+        if not compared_on(results, measure):
+            yield "Not compared: Addend has no such number here."
+        elif not sentences:
             yield "No peer."
         for one in sentences:
             yield "- " + one

@@ -46,6 +46,12 @@ class Page(unittest.TestCase):
         self.assertIn("- LXT: `for 'transformers'`", text)
         self.assertNotIn("| LXT", text)
 
+    def test_what_addend_has_no_number_of_is_not_compared(self):
+        found = results(Captum=entry(90.0, quantus={"complexity": 1.0}))
+        text = "\n".join(page.page(found))
+        self.assertIn("### Complexity\n\nNot compared", text)
+        self.assertIn("### Time\n\nNo peer.", text)
+
     def test_other_methods_of_addend_are_no_peers(self):
         self.assertEqual(sentences(results(**{"Addend fast": entry(1.0, faithfulness=2.0)})), {})
 
