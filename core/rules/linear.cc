@@ -83,13 +83,15 @@ void SetMeetings(const MeetingPoints& points, const RuleOperand& a, const RuleOp
   Factor& follower = left_leads ? *right : *left;
   if (points.weights->opens == points.weights->closes) {
     // One share for a row of the content: it is met at one point.
-    const at::Tensor rest = RestOfContent(points.weights->opens, sizes, sizes_at_reference);
+    const at::Tensor rest =
+        InDtype(RestOfContent(points.weights->opens, sizes, sizes_at_reference), value.scalar_type());
     leader.meets = at::lerp(value, reference, along(rest, left_leads));
     follower.meets = at::lerp(content_reference, content_value, along(rest, !left_leads));
     return;
   }
-  leader.rest =
-      RestOfContent(*points.weights, along(sizes, left_leads), along(sizes_at_reference, left_leads), value, reference);
+  leader.rest = InDtype(
+      RestOfContent(*points.weights, along(sizes, left_leads), along(sizes_at_reference, left_leads), value, reference),
+      value.scalar_type());
   leader.meets = at::lerp(value, reference, leader.rest);
   leader.move_of_other = content_value - content_reference;
 }
