@@ -18,6 +18,7 @@ load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
 load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
+load("//third_party/spark:workspace.bzl", spark = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
 load("//third_party/turbojpeg:workspace.bzl", turbojpeg = "repo")
@@ -38,6 +39,7 @@ INSTALLED = [
     libpng,
     lunr,
     python,
+    spark,
     swig,
     torch,
     turbojpeg,

@@ -4,11 +4,12 @@ Bazel's own java_library compiles with tools that it downloads. These call the J
 they declare nothing. Their targets have JavaInfo, so a java_library of another workspace can depend on them.
 """
 
-load("@djl//:info.bzl", DJL = "HAVE_DJL")
+load("@djl//:info.bzl", DJL = "HAVE")
 load("@junit//:info.bzl", "HAVE_JUNIT")
 load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
 load("@local_python//:info.bzl", "PYTHON")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("@spark//:info.bzl", SPARK = "HAVE")
 load("//tools/bazel:options.bzl", "ADDEND_COPTS")
 load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
@@ -19,13 +20,21 @@ JAVA_RELEASE = "11"
 # Python writes a part of the sources.
 HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG and PYTHON != ""
 
-# DJL is needed by Addend's classes for it only.
+# Libraries of Maven's are needed by Addend's classes for them only.
 HAVE_DJL = HAVE_JAVA and DJL
+HAVE_SPARK = HAVE_JAVA and SPARK
 
-def say_if_djl_is_skipped():
-    """Says in one line why there is no addend-djl.jar."""
-    if HAVE_JAVA and not HAVE_DJL:
-        print("skipping addend-djl.jar, which needs DJL (tools/setup --djl fetches it)")
+def say_if_skipped(archive, needs, option, have):
+    """Says in one line why there is no archive of Addend's classes for another library.
+
+    Args:
+      archive: the archive.
+      needs: the library.
+      option: of tools/setup, which fetches the library.
+      have: whether it is there.
+    """
+    if HAVE_JAVA and not have:
+        print("skipping %s, which needs %s (tools/setup %s fetches it)" % (archive, needs, option))
 
 def say_if_java_is_skipped():
     """Says in one line why a package has fewer targets than its BUILD file names."""
@@ -113,7 +122,7 @@ def addend_java_import(name, jars, **kwargs):
       jars: the archives, at least one.
       **kwargs: visibility, testonly, tags.
     """
-    if HAVE_DJL:
+    if HAVE_JAVA:
         _java_import(name = name, jars = jars, **kwargs)
 
 def addend_java_library(name, srcs, deps = [], jars = [], **kwargs):

@@ -1,0 +1,103 @@
+package dev.addend.spark;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URISyntaxException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.SparkSession;
+
+/** A cluster of Spark on this machine: a master and workers in this process, and two executors, each a process of its own. */
+final class Cluster {
+  private static SparkSession session;
+
+  private Cluster() {}
+
+  /** The session of all tests of this process. */
+  static synchronized SparkSession session() {
+    if (session == null) {
+      try {
+        session = start();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+    return session;
+  }
+
+  private static SparkSession start() throws IOException {
+    final String scratch = System.getenv().getOrDefault("TEST_TMPDIR", System.getProperty("java.io.tmpdir"));
+    final Path home = Files.createTempDirectory(Path.of(scratch), "spark");
+    // Spark starts executors with the archives of its home.
+    final Path jars = Files.createDirectories(home.resolve("jars"));
+    final List<Path> others = new ArrayList<>();
+    for (Path archive : classPath()) {
+      if (archive.getFileName().toString().matches("(spark|addend|lib).*-src.jar")) {
+        continue;
+      }
+      others.add(archive);
+    }
+    for (Path archive : others) {
+      Files.createSymbolicLink(jars.resolve(archive.getFileName()), archive);
+    }
+    final String libraries = Path.of(System.getProperty("addend.library.path")).toAbsolutePath().toString();
+    final SparkSession made = SparkSession.builder()
+        .appName("addend")
+        .master("local-cluster[2,1,2048]")
+        .config("spark.home", home.toString())
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.executor.extraClassPath",
+            others.stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator)))
+        .config("spark.executor.extraJavaOptions", "-Daddend.library.path=" + libraries + " -XX:+UseSerialGC -XX:-UsePerfData")
+        .config("spark.local.dir", home.resolve("local").toString())
+        .config("spark.sql.warehouse.dir", home.resolve("warehouse").toString())
+        .config("spark.ui.enabled", false)
+        // Executors are killed here, which is not the task's fault.
+        .config("spark.task.maxFailures", 1000)
+        .config("spark.deploy.maxExecutorRetries", -1)
+        .config("spark.speculation", true)
+        .config("spark.speculation.interval", "50ms")
+        .config("spark.speculation.minTaskRuntime", "1s")
+        .config("spark.speculation.multiplier", 3)
+        .config("spark.speculation.quantile", 0.2)
+        .getOrCreate();
+    made.sparkContext().setLogLevel("ERROR");
+    return made;
+  }
+
+  /** The archives that this process has its classes of. */
+  private static List<Path> classPath() {
+    final List<Path> archives = new ArrayList<>();
+    final ClassLoader loader = Cluster.class.getClassLoader();
+    if (loader instanceof URLClassLoader) {
+      for (URL url : ((URLClassLoader) loader).getURLs()) {
+        try {
+          archives.add(Path.of(url.toURI()).toAbsolutePath());
+        } catch (URISyntaxException e) {
+          throw new IllegalStateException(e);
+        }
+      }
+    } else {
+      for (String entry : System.getProperty("java.class.path").split(File.pathSeparator)) {
+        archives.add(Path.of(entry).toAbsolutePath());
+      }
+    }
+    return archives;
+  }
+
+  /** The executors that run now. */
+  static List<ProcessHandle> executors() {
+    return ProcessHandle.current().descendants()
+        .filter(process -> process.isAlive()
+            && process.info().arguments().map(List::of).orElse(List.of()).stream()
+                .anyMatch(argument -> argument.endsWith("CoarseGrainedExecutorBackend")))
+        .collect(Collectors.toList());
+  }
+}
