@@ -212,7 +212,7 @@ def addend_java_binary(name, srcs, main_class, deps = [], data = [], jvm_flags =
 _TEST = """#!/bin/bash
 set -uo pipefail
 cd "$TEST_SRCDIR/{workspace}" || exit
-export MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+export MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1{environment}
 # Java takes the encoding of file names from it.
 export LC_ALL=C.UTF-8
 output=$TEST_TMPDIR/output
@@ -235,6 +235,7 @@ def _java_test_impl(ctx):
     return _run_script(ctx, _TEST.format(
         workspace = ctx.workspace_name,
         home = JAVA_HOME,
+        environment = "".join([" %s=%s" % variable for variable in sorted(ctx.attr.environment.items())]),
         flags = " ".join(ctx.attr.jvm_flags),
         junit = ctx.file._junit.short_path,
         class_path = ":".join([jar.short_path for jar in jars.to_list()]),
@@ -247,13 +248,14 @@ _java_test = rule(
     attrs = {
         "data": attr.label_list(allow_files = True),
         "deps": attr.label_list(providers = [JavaInfo]),
+        "environment": attr.string_dict(),
         "jvm_flags": attr.string_list(),
         "tests": attr.label(providers = [JavaInfo], mandatory = True),
         "_junit": attr.label(default = "//third_party/junit", allow_single_file = True),
     },
 )
 
-def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "medium", tags = [], **kwargs):
+def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], environment = {}, size = "medium", tags = [], **kwargs):
     """JUnit tests, under -Xcheck:jni and with LibTorch on one thread.
 
     Args:
@@ -262,6 +264,7 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
       deps: targets of addend_java_library.
       data: files that the tests read, by paths from the root of the workspace.
       jvm_flags: options of the JVM.
+      environment: more variables, their values as a shell reads them.
       size: as everywhere.
       tags: as everywhere; ["long"] for tests that take minutes.
       **kwargs: visibility, timeout and the like.
@@ -283,6 +286,7 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
         tests = library,
         deps = deps + [library],
         data = data,
+        environment = environment,
         jvm_flags = jvm_flags,
         size = size,
         tags = tags + ["no-sanitizer"],

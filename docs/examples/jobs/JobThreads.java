@@ -13,7 +13,7 @@ import java.util.concurrent.Future;
 
 /**
  * Computes the shards of a job on plain threads, each of which is given partitions of the shards as a worker of Spark or Flink
- * is. {@link #compute} is all that such a worker would run; no cluster was tried. docs/jobs.md says what a job is.
+ * is. {@link #compute} is all that such a worker would run. docs/jobs.md says what a job is, and how Spark runs one.
  *
  * <p>Usage: JobThreads PLAN [THREADS [PARTITIONS]]
  */

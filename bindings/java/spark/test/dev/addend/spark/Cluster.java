@@ -32,29 +32,17 @@ final class Cluster {
   }
 
   private static SparkSession start() throws IOException {
-    final String scratch = System.getenv().getOrDefault("TEST_TMPDIR", System.getProperty("java.io.tmpdir"));
-    final Path home = Files.createTempDirectory(Path.of(scratch), "spark");
-    // Spark starts executors with the archives of its home.
-    final Path jars = Files.createDirectories(home.resolve("jars"));
-    final List<Path> others = new ArrayList<>();
-    for (Path archive : classPath()) {
-      if (archive.getFileName().toString().matches("(spark|addend|lib).*-src.jar")) {
-        continue;
-      }
-      others.add(archive);
-    }
-    for (Path archive : others) {
-      Files.createSymbolicLink(jars.resolve(archive.getFileName()), archive);
-    }
+    // Spark looks for its archives there, and finds none: executors have the class path of this process.
+    final Path home = Path.of(System.getenv("SPARK_HOME")).toAbsolutePath();
+    Files.createDirectories(home.resolve("jars"));
     final String libraries = Path.of(System.getProperty("addend.library.path")).toAbsolutePath().toString();
     final SparkSession made = SparkSession.builder()
         .appName("addend")
         .master("local-cluster[2,1,2048]")
-        .config("spark.home", home.toString())
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.extraClassPath",
-            others.stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator)))
+            classPath().stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator)))
         .config("spark.executor.extraJavaOptions", "-Daddend.library.path=" + libraries + " -XX:+UseSerialGC -XX:-UsePerfData")
         .config("spark.local.dir", home.resolve("local").toString())
         .config("spark.sql.warehouse.dir", home.resolve("warehouse").toString())
