@@ -12,6 +12,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.extension.BeforeAllCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
 
 /** A cluster of Spark on this machine: a master and workers in this process, and two executors, each a process of its own. */
 final class Cluster {
@@ -36,7 +38,7 @@ final class Cluster {
     final Path home = Path.of(System.getenv("SPARK_HOME")).toAbsolutePath();
     Files.createDirectories(home.resolve("jars"));
     final String libraries = Path.of(System.getProperty("addend.library.path")).toAbsolutePath().toString();
-    final SparkSession made = SparkSession.builder()
+    return SparkSession.builder()
         .appName("addend")
         .master("local-cluster[2,1,2048]")
         .config("spark.driver.host", "127.0.0.1")
@@ -47,8 +49,8 @@ final class Cluster {
         .config("spark.local.dir", home.resolve("local").toString())
         .config("spark.sql.warehouse.dir", home.resolve("warehouse").toString())
         .config("spark.ui.enabled", false)
-        // Executors are killed here, which is not the task's fault.
-        .config("spark.task.maxFailures", 1000)
+        .config("spark.log.level", "ERROR")
+        // Executors are killed here, and start again.
         .config("spark.deploy.maxExecutorRetries", -1)
         .config("spark.speculation", true)
         .config("spark.speculation.interval", "50ms")
@@ -56,8 +58,21 @@ final class Cluster {
         .config("spark.speculation.multiplier", 3)
         .config("spark.speculation.quantile", 0.2)
         .getOrCreate();
-    made.sparkContext().setLogLevel("ERROR");
-    return made;
+  }
+
+  /** Stops the cluster when all tests of this process have run: later JUnit has closed the classes that Spark stops with. */
+  static final class Stopped implements BeforeAllCallback {
+    @Override
+    public void beforeAll(ExtensionContext context) {
+      context.getRoot().getStore(ExtensionContext.Namespace.GLOBAL).getOrComputeIfAbsent(
+          Cluster.class, key -> (ExtensionContext.Store.CloseableResource) Cluster::stop);
+    }
+  }
+
+  private static synchronized void stop() {
+    if (session != null) {
+      session.stop();
+    }
   }
 
   /** The archives that this process has its classes of. */

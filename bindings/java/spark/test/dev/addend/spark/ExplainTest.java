@@ -47,9 +47,11 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Data frames, explained by the executors of a cluster. */
+@ExtendWith(Cluster.Stopped.class)
 class ExplainTest {
   private static final String CONCEPTS = "{\"format\": \"addend.concepts\", \"version\": 1, \"concepts\": [{\"name\": \"size\", "
       + "\"components\": [\"c0\", \"c2\", \"c3\"], \"text\": \"Size speaks against it\"}]}";

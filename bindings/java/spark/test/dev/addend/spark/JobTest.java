@@ -34,9 +34,11 @@ import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The shards of a job as tasks: the bytes of one process, whatever is lost or done twice. */
+@ExtendWith(Cluster.Stopped.class)
 class JobTest {
   /** How many jobs lose executors at random; more in the long test. */
   private static final int JOBS = Integer.getInteger("addend.spark.jobs", 2);

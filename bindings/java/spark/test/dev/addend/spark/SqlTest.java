@@ -13,8 +13,10 @@ import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The function of SQL. */
+@ExtendWith(Cluster.Stopped.class)
 class SqlTest {
   private final SparkSession spark = Cluster.session();
   private final float[][] heldout = Rows.heldout();
