@@ -307,7 +307,7 @@ public final class ExplainConfig implements Serializable {
   }
 
   /**
-   * What the names of the added columns begin with; nothing unless given.
+   * Sets the beginning of the names of the added columns; nothing unless given.
    *
    * @param text for example {@code why_}
    * @return the changed copy

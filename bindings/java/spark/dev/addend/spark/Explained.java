@@ -12,7 +12,7 @@ final class Explained {
   final double reference;
   final double leftover;
   final double[] contributions;
-  /** What came of the decision; {@code null} where no concepts are told. */
+  /** The outcome of the decision; {@code null} where no concepts are told. */
   final String outcome;
   final List<Reason> reasons;
   final List<String> notes;

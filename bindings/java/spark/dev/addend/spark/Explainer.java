@@ -128,7 +128,7 @@ final class Explainer {
     }
   }
 
-  /** What the plan gives, or the model where these rows lead it another way than those that the plan was made with. */
+  /** Asks the plan, or the model where these rows lead it another way than those that the plan was made with. */
   private Attribution attribute(Request request, int rows) {
     final Plan ready = rows == config.chunk() ? plan(request) : null;
     if (ready != null) {
@@ -223,7 +223,7 @@ final class Explainer {
         warnings);
   }
 
-  /** Where a reference is not known to be what the model gives for the baseline; else {@code null}. */
+  /** A note where the reference is not known to be what the model gives for the baseline; else {@code null}. */
   private static String noteOnReference(Report report) {
     final String is = report.referenceIsModelOnBaseline();
     if (is.equals("yes")) {

@@ -11,7 +11,7 @@ import java.util.function.Supplier;
 final class OwnThread {
   private OwnThread() {}
 
-  /** What {@code work} gives, or throws. */
+  /** Gives what {@code work} gives, or throws that. */
   static <T> T run(Supplier<T> work) {
     final CompletableFuture<T> made = new CompletableFuture<>();
     final Thread thread = new Thread(() -> {
@@ -26,7 +26,7 @@ final class OwnThread {
     return join(made);
   }
 
-  /** What somebody else makes; throws what that throws. */
+  /** Waits for what somebody else makes; throws what that throws. */
   static <T> T join(CompletableFuture<T> made) {
     try {
       return made.join();

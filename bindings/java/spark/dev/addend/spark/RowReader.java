@@ -17,7 +17,7 @@ final class RowReader implements Serializable {
 
   private final ExplainConfig config;
 
-  /** Where the columns are; {@code null}: where the schema of each row says. */
+  /** The columns' positions; {@code null}: where the schema of each row says. */
   private final int[] places;
 
   private RowReader(ExplainConfig config, int[] places) {

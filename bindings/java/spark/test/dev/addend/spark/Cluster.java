@@ -45,7 +45,8 @@ final class Cluster {
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.extraClassPath",
             classPath().stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator)))
-        .config("spark.executor.extraJavaOptions", "-Daddend.library.path=" + libraries + " -XX:+UseSerialGC -XX:-UsePerfData")
+        .config("spark.executor.extraJavaOptions", "-Daddend.library.path=" + libraries
+            + " -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData")
         .config("spark.local.dir", home.resolve("local").toString())
         .config("spark.sql.warehouse.dir", home.resolve("warehouse").toString())
         .config("spark.ui.enabled", false)

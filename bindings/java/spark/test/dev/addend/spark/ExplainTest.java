@@ -401,7 +401,7 @@ class ExplainTest {
     assertSame(first, Explainers.of(config, sha256));
   }
 
-  /** What an executor gets. */
+  /** Serializes as Spark does: gives the copy that an executor gets. */
   private static ExplainConfig copy(ExplainConfig config) throws Exception {
     final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
