@@ -49,6 +49,7 @@ final class Cluster {
             + " -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData")
         .config("spark.local.dir", home.resolve("local").toString())
         .config("spark.sql.warehouse.dir", home.resolve("warehouse").toString())
+        .config("spark.files", Rows.MODEL)
         .config("spark.ui.enabled", false)
         .config("spark.log.level", "ERROR")
         // Executors are killed here, and start again.

@@ -223,7 +223,7 @@ class JobTest {
 
   @Test
   void executorsThatAreKilledLoseNothing() throws Exception {
-    make(100, 40);
+    make(200, 40);
     final String single = single();
     final SparkSession session = Cluster.session();
     int killed = 0;
@@ -244,7 +244,7 @@ class JobTest {
       }
       final JsonNode status = json(run.get());
       assertEquals(40, status.path("done").asLong());
-      assertWhole(single, 20000);
+      assertWhole(single, 40000);
       assertEquals(0, json(Job.status(plan)).path("attempts").asLong());
       forget();
     }
