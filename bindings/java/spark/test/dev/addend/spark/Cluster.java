@@ -41,8 +41,6 @@ final class Cluster {
     return SparkSession.builder()
         .appName("addend")
         .master("local-cluster[2,1,2048]")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.extraClassPath",
             classPath().stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator)))
         .config("spark.executor.extraJavaOptions", "-Daddend.library.path=" + libraries
