@@ -32,7 +32,7 @@ final class JobTask implements VoidFunction<Long> {
     try {
       job.run(shard, again);
     } finally {
-      OpenJobs.giveBack(job, sha256);
+      OpenJobs.giveBack(job, Path.of(plan), sha256);
     }
   }
 }

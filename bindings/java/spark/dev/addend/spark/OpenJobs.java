@@ -12,37 +12,41 @@ import java.util.Deque;
 final class OpenJobs {
   private static final Deque<Job> IDLE = new ArrayDeque<>();
 
-  private static String sha256 = ""; // of the plan that the idle ones are of; guarded by IDLE
+  private static String idle = ""; // path and digest of the plan that the idle ones are of; guarded by IDLE
 
   private OpenJobs() {}
 
   /**
    * A worker that nobody else uses.
    *
-   * @param own of the plan
+   * @param sha256 of the plan, as the driver has it
    */
-  static Job take(Path plan, String own) {
+  static Job take(Path plan, String sha256) {
     synchronized (IDLE) {
-      if (sha256.equals(own) && !IDLE.isEmpty()) {
+      if (idle.equals(key(plan, sha256)) && !IDLE.isEmpty()) {
         return IDLE.remove();
       }
     }
-    final String there = JobPlanFile.read(plan).sha256;
-    if (!there.equals(own)) {
+    if (!JobPlanFile.read(plan).sha256.equals(sha256)) {
       throw new IllegalStateException(plan + " is another plan here than where the job was started");
     }
     return new Job(plan);
   }
 
   /** Keeps a worker for the next task. */
-  static void giveBack(Job job, String own) {
+  static void giveBack(Job job, Path plan, String sha256) {
     synchronized (IDLE) {
-      if (!sha256.equals(own)) {
+      if (!idle.equals(key(plan, sha256))) {
         IDLE.forEach(Job::close);
         IDLE.clear();
-        sha256 = own;
+        idle = key(plan, sha256);
       }
       IDLE.add(job);
     }
+  }
+
+  /** A plan that was copied has the same digest, but other results. */
+  private static String key(Path plan, String sha256) {
+    return sha256 + " " + plan;
   }
 }

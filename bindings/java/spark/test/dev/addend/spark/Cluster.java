@@ -97,10 +97,16 @@ final class Cluster {
 
   /** The executors that run now. */
   static List<ProcessHandle> executors() {
-    return ProcessHandle.current().descendants()
-        .filter(process -> process.isAlive()
-            && process.info().arguments().map(List::of).orElse(List.of()).stream()
-                .anyMatch(argument -> argument.endsWith("CoarseGrainedExecutorBackend")))
-        .collect(Collectors.toList());
+    return ProcessHandle.current().children().filter(Cluster::isExecutor).collect(Collectors.toList());
+  }
+
+  /** Whether a child is one. Java itself does not tell command lines as long as these. */
+  private static boolean isExecutor(ProcessHandle child) {
+    try {
+      return Files.readString(Path.of("/proc/" + child.pid() + "/cmdline")).contains("CoarseGrainedExecutorBackend");
+    } catch (IOException e) {
+      // It has ended.
+      return false;
+    }
   }
 }
