@@ -24,6 +24,7 @@ import java.util.function.Consumer;
 public final class ExplainConfig implements Serializable {
   private static final long serialVersionUID = 1;
 
+  /** All choices. */
   private final Fields fields;
 
   private ExplainConfig(Fields fields) {
