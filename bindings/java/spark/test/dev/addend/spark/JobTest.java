@@ -187,7 +187,7 @@ class JobTest {
 
   @Test
   void speculationLosesNothing() throws Exception {
-    make(100, 40);
+    make(50, 40);
     final String single = single();
     final SparkSession session = Cluster.session();
     AddendSpark.explain(Rows.frame(Rows.heldout(), 8), Rows.config()).collectAsList(); // both executors are up
@@ -195,14 +195,14 @@ class JobTest {
     session.sparkContext().addSparkListener(seen);
     final CompletableFuture<String> run =
         CompletableFuture.supplyAsync(() -> AddendSpark.runJob(session, plan.toString()));
-    while (!run.isDone() && json(Job.status(plan)).path("done").asLong() < 5) {
+    while (!run.isDone() && json(Job.status(plan)).path("done").asLong() < 1) {
       Thread.sleep(20);
     }
     // An executor hangs amid a shard until the others are done; then it goes on with its own.
     final ProcessHandle slow = Cluster.executors().get(0);
     signal(slow, "-STOP");
     try {
-      run.get(60, TimeUnit.SECONDS);
+      run.get(5, TimeUnit.MINUTES);
     } finally {
       signal(slow, "-CONT");
     }
@@ -213,7 +213,7 @@ class JobTest {
       Thread.sleep(50);
     }
     assertEquals(40, files(".safetensors"));
-    assertWhole(single, 20000);
+    assertWhole(single, 10000);
   }
 
   private static void signal(ProcessHandle process, String signal) throws Exception {
