@@ -204,8 +204,9 @@ class JobTest {
     try {
       run.get(5, TimeUnit.MINUTES);
     } finally {
-      signal(slow, "-CONT");
+      new ProcessBuilder("kill", "-CONT", Long.toString(slow.pid())).start().waitFor();
     }
+    assertTrue(slow.isAlive(), "the executor was given up");
     assertTrue(seen.count.get() > 0, "Spark has not run any shard twice");
     session.sparkContext().removeSparkListener(seen);
     // The attempt that hung ends some time.
