@@ -52,13 +52,6 @@ final class Cluster {
         .config("spark.log.level", "ERROR")
         // Executors are killed here, and start again.
         .config("spark.deploy.maxExecutorRetries", -1)
-        // An executor that hangs is not given up.
-        .config("spark.network.timeout", "600s")
-        .config("spark.speculation", true)
-        .config("spark.speculation.interval", "50ms")
-        .config("spark.speculation.minTaskRuntime", "1s")
-        .config("spark.speculation.multiplier", 3)
-        .config("spark.speculation.quantile", 0.2)
         .getOrCreate();
   }
 

@@ -24,12 +24,8 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.spark.scheduler.SparkListener;
-import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -171,50 +167,6 @@ class JobTest {
     assertEquals(20, files(".json"));
     assertEquals(0, json(Job.status(plan)).path("attempts").asLong());
     assertWhole(single, 2000);
-  }
-
-  /** Tasks that Spark started beside another attempt of the same one. */
-  private static final class Speculative extends SparkListener {
-    private final AtomicInteger count = new AtomicInteger();
-
-    @Override
-    public void onTaskStart(SparkListenerTaskStart start) {
-      if (start.taskInfo().speculative()) {
-        count.incrementAndGet();
-      }
-    }
-  }
-
-  @Test
-  void speculationLosesNothing() throws Exception {
-    make(50, 40);
-    final String single = single();
-    final SparkSession session = Cluster.session();
-    AddendSpark.explain(Rows.frame(Rows.heldout(), 8), Rows.config()).collectAsList(); // both executors are up
-    final Speculative seen = new Speculative();
-    session.sparkContext().addSparkListener(seen);
-    final CompletableFuture<String> run =
-        CompletableFuture.supplyAsync(() -> AddendSpark.runJob(session, plan.toString()));
-    while (!run.isDone() && json(Job.status(plan)).path("done").asLong() < 1) {
-      Thread.sleep(20);
-    }
-    // An executor hangs amid a shard until the others are done; then it goes on with its own.
-    final ProcessHandle slow = Cluster.executors().get(0);
-    signal(slow, "-STOP");
-    try {
-      run.get(5, TimeUnit.MINUTES);
-    } finally {
-      new ProcessBuilder("kill", "-CONT", Long.toString(slow.pid())).start().waitFor();
-    }
-    assertTrue(slow.isAlive(), "the executor was given up");
-    assertTrue(seen.count.get() > 0, "Spark has not run any shard twice");
-    session.sparkContext().removeSparkListener(seen);
-    // The attempt that hung ends some time.
-    for (int k = 0; k < 100 && json(Job.status(plan)).path("attempts").asLong() > 0; k++) {
-      Thread.sleep(50);
-    }
-    assertEquals(40, files(".safetensors"));
-    assertWhole(single, 10000);
   }
 
   private static void signal(ProcessHandle process, String signal) throws Exception {
