@@ -25,6 +25,11 @@ _KNOWN = _REMOVING[:4] + (
     "sampled Shapley", "attention rollout", "random",
 )
 _SEGMENTS = (1, 4, 16)
+# Sharings of the interaction with attention, and with gates, side by side in one cell.
+_OF_ATTENTION = ("Addend faithful", "Addend faithful, content takes all", "Addend faithful, by half", "integrated gradients")
+_OF_GATES = (
+    "Addend faithful", "Addend faithful, gates too", "Addend faithful, gates too, content takes all", "integrated gradients",
+)
 
 
 def removing(results):
@@ -59,6 +64,24 @@ def segments(results):
                 for method in columns
             ]
             yield row("%s: %s" % (task["name"], says), ["%.0f %%" % (100 * value) for value in values])
+
+
+def shares(results, methods, with_attention):
+    """What sharings are worth, from every baseline of the tasks that have attention, or gates alone."""
+    yield "| task, network, baseline | cause first, % | needed first, % | F | cannot matter, % | parts over the move |"
+    yield "|---|---|---|---|---|---|"
+    for task in results["tasks"]:
+        if (mean(task, "attention rollout", "cause_first") is not None) != with_attention:
+            continue
+        for place, start in enumerate(task["networks"][0]["starts"]):
+            def cells(key, form):
+                return ", ".join(form(mean(task, method, key, place)) for method in methods)
+
+            yield row(
+                "%s, %s" % (task["name"], start["start"]),
+                [cells("cause_first", percent), cells("needed_first", percent), cells("faithfulness", "{:.2f}".format),
+                 cells("on_what_cannot_matter", percent), cells("conditioning", "{:.1f}".format)],
+            )
 
 
 def evidence(models, causes):
@@ -108,9 +131,9 @@ def natural_subjects(results):
     return list({subject["name"]: subject for subject in reversed(results["subjects"])}.values())[::-1]
 
 
-def mean(task, method, key):
-    """Over the networks of a task, from its natural baseline; None: the method does not apply."""
-    starts = [network["starts"][0]["methods"] for network in task["networks"]]
+def mean(task, method, key, place=0):
+    """Over the networks of a task, from its natural baseline or another; None: the method does not apply."""
+    starts = [network["starts"][place]["methods"] for network in task["networks"]]
     if method not in starts[0]:
         return None
     return sum(methods[method][key] for methods in starts) / len(starts)
@@ -146,7 +169,12 @@ def main(models, causes, pieces, readme, policies, new_readme, new_policies):
     bodies = {name: block(known(causes, name)) for name in ("cause_first", "needed_first", "on_what_cannot_matter")}
     bodies |= {"faithfulness": block(removing(models)), "evidence": evidence(models, causes)}
     rewrite(readme, new_readme, bodies)
-    rewrite(policies, new_policies, {"segments": block(segments(pieces))})
+    bodies = {
+        "segments": block(segments(pieces)),
+        "shares of attention": block(shares(causes, _OF_ATTENTION, True)),
+        "shares of gates": block(shares(causes, _OF_GATES, False)),
+    }
+    rewrite(policies, new_policies, bodies)
 
 
 if __name__ == "__main__":
