@@ -18,7 +18,7 @@ import machine  # on the path that `measure` adds
 
 TASKS = ("retrieval, encoder", "retrieval, decoder")
 SEGMENTS = (1, 2, 4, 8, 16)
-SHARED = {"content first": methods.POLICIES["Addend faithful, content takes all"], "by half": methods.POLICIES["Addend faithful, by half"]}
+SHARED = {"content first": {"preset": "faithful"}, "by half": methods.POLICIES["Addend faithful, by half"]}
 HELD = "integrated gradients, attention held"
 POINTS = 16  # the line is looked at between so many pieces
 

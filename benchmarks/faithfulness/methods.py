@@ -15,11 +15,11 @@ PERMUTATIONS = 20
 GATES_TOO = "attention+normalizer+denominator+gate"
 POLICIES = {
     "Addend faithful": {"preset": "faithful"},
-    "Addend faithful, content takes all": {"preset": "faithful", "by_magnitude": "none"},
+    "Addend faithful, by magnitude": {"preset": "faithful", "by_magnitude": "attention+gate"},
     "Addend faithful, by half": {"preset": "faithful", "content_first": "none"},
-    "Addend faithful, gates too": {"preset": "faithful", "content_first": GATES_TOO},
-    "Addend faithful, gates too, content takes all": {
-        "preset": "faithful", "content_first": GATES_TOO, "by_magnitude": "none",
+    "Addend faithful, gates too": {"preset": "faithful", "content_first": GATES_TOO, "by_magnitude": "none"},
+    "Addend faithful, gates too, by magnitude": {
+        "preset": "faithful", "content_first": GATES_TOO, "by_magnitude": "attention+gate",
     },
     "Addend fast": {"preset": "fast"},
 }

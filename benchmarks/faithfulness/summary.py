@@ -1,6 +1,6 @@
 """Writes the figures that pages quote, from the results.
 
-summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json README POLICIES NEW_README NEW_POLICIES
+summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json SHARES.json README POLICIES NEW_README NEW_POLICIES
 """
 
 import json
@@ -12,23 +12,21 @@ import blocks
 _COLUMNS = 120
 _NAMES = {"Addend %s" % name: name for name in ("faithful", "fast")}
 _NAMES["Addend faithful, by half"] = "by half"
-_NAMES["Addend faithful, content takes all"] = "content takes all"
 _NAMES["Addend faithful, gates too"] = "gates too"
-_NAMES["Addend faithful, gates too, content takes all"] = "gates too, content takes all"
 _NAMES["Addend faithful, 4 segments"] = "4 segments"
 _REMOVING = (
-    "Addend faithful", "Addend faithful, content takes all", "Addend faithful, by half", "Addend fast",
-    "integrated gradients", "occlusion", "input x gradient", "random",
+    "Addend faithful", "Addend faithful, by half", "Addend fast", "integrated gradients", "occlusion", "input x gradient",
+    "random",
 )
-_KNOWN = _REMOVING[:4] + (
-    "Addend faithful, gates too", "Addend faithful, gates too, content takes all", "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
+_KNOWN = _REMOVING[:3] + (
+    "Addend faithful, gates too", "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
     "sampled Shapley", "attention rollout", "random",
 )
 _SEGMENTS = (1, 4, 16)
 # Sharings of the interaction with attention, and with gates, side by side in one cell.
-_OF_ATTENTION = ("Addend faithful", "Addend faithful, content takes all", "Addend faithful, by half", "integrated gradients")
+_OF_ATTENTION = ("Addend faithful", "Addend faithful, by magnitude", "Addend faithful, by half", "integrated gradients")
 _OF_GATES = (
-    "Addend faithful", "Addend faithful, gates too", "Addend faithful, gates too, content takes all", "integrated gradients",
+    "Addend faithful", "Addend faithful, gates too, by magnitude", "Addend faithful, gates too", "integrated gradients",
 )
 
 
@@ -67,7 +65,7 @@ def segments(results):
 
 
 def shares(results, methods, with_attention):
-    """What sharings are worth, from every baseline of the tasks that have attention, or gates alone."""
+    """The worth of sharings, from every baseline of the tasks that have attention, or gates alone."""
     yield "| task, network, baseline | cause first, % | needed first, % | F | cannot matter, % | parts over the move |"
     yield "|---|---|---|---|---|---|"
     for task in results["tasks"]:
@@ -164,15 +162,17 @@ def rewrite(path, new_path, bodies):
     pathlib.Path(new_path).write_text(text, encoding="utf-8")
 
 
-def main(models, causes, pieces, readme, policies, new_readme, new_policies):
-    models, causes, pieces = (json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in (models, causes, pieces))
+def main(models, causes, pieces, shared, readme, policies, new_readme, new_policies):
+    models, causes, pieces, shared = (
+        json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in (models, causes, pieces, shared)
+    )
     bodies = {name: block(known(causes, name)) for name in ("cause_first", "needed_first", "on_what_cannot_matter")}
     bodies |= {"faithfulness": block(removing(models)), "evidence": evidence(models, causes)}
     rewrite(readme, new_readme, bodies)
     bodies = {
         "segments": block(segments(pieces)),
-        "shares of attention": block(shares(causes, _OF_ATTENTION, True)),
-        "shares of gates": block(shares(causes, _OF_GATES, False)),
+        "shares of attention": block(shares(shared, _OF_ATTENTION, True)),
+        "shares of gates": block(shares(shared, _OF_GATES, False)),
     }
     rewrite(policies, new_policies, bodies)
 

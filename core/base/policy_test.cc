@@ -68,7 +68,7 @@ TEST(PolicyTest, Defaults) {
       DescribePolicy(Policy()),
       ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"), Pair("bias", "residual"),
                   Pair("freeze", "preset"), Pair("content_first", "attention+normalizer+denominator"),
-                  Pair("by_magnitude", "attention+gate"), Pair("conditions", "value"), Pair("compute_dtype", "model"),
+                  Pair("by_magnitude", "gate"), Pair("conditions", "value"), Pair("compute_dtype", "model"),
                   Pair("anchor", "baseline"), Pair("missing_rule", "error"), Pair("on_failure", "error"),
                   Pair("check", "every_op"), Pair("tolerance", "dtype")));
 }
@@ -168,7 +168,7 @@ TEST(PolicyTest, ContentFirstAndConditions) {
   EXPECT_EQ(With("content_first", "gate,attention").content_first, kFreezeAttention | kFreezeGate);
   EXPECT_EQ(With("content_first@encoder", "none").For("aten::bmm", "encoder").content_first, kFreezeNothing);
   EXPECT_THAT(MessageOf("content_first", "half"), testing::StartsWith("policy content_first=half is unknown"));
-  EXPECT_EQ(Policy().by_magnitude, kFreezeAttention | kFreezeGate);
+  EXPECT_EQ(Policy().by_magnitude, kFreezeGate);
   EXPECT_EQ(With("by_magnitude", "none").by_magnitude, kFreezeNothing);
   EXPECT_EQ(With("by_magnitude@encoder", "gate").For("aten::bmm", "encoder").by_magnitude, kFreezeGate);
   for (const char* kinds : {"normalizer", "attention+denominator"}) {

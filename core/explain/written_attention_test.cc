@@ -214,7 +214,7 @@ TEST_P(WrittenAttentionTest, IsWhatItsOperatorsAre) {
     for (const PolicyFields& policy : std::vector<PolicyFields>{{},
                                                                 {{"preset", "fast"}},
                                                                 {{"content_first", "none"}},
-                                                                {{"by_magnitude", "none"}},
+                                                                {{"by_magnitude", "attention"}},
                                                                 {{"freeze", "normalizer"}, {"content_first", "gate"}},
                                                                 {{"nonlinearity", "gradient"}},
                                                                 {{"conditions", "baseline"}}}) {

@@ -411,6 +411,7 @@ std::vector<Choice> Choices() {
       {"gates_first", {{"content_first", "gate"}}},
       {"gates_and_attention_first", {{"content_first", "attention+gate"}}},
       {"content_takes_all", {{"content_first", "attention+gate"}, {"by_magnitude", "none"}}},
+      {"by_magnitude", {{"content_first", "attention+gate"}, {"by_magnitude", "attention+gate"}}},
       {"gates_first_attention_frozen", {{"content_first", "gate"}, {"freeze", "attention"}}},
       {"segments", {{"segments", "3"}}},
       {"segments_frozen", {{"segments", "2"}, {"freeze", "gate"}}},

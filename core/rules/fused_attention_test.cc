@@ -261,13 +261,13 @@ class AttentionFormulas : public testing::TestWithParam<Case> {
     const bool large = *(GetParam().query.end() - 2) > 20;  // of several strips
     if (GetParam().reach > 1) tolerance *= 10;
     if (GetParam().name == "row_far_below") tolerance *= 30;  // its scores have so many digits less
-    Policy content = Faithful();
-    content.by_magnitude = kFreezeNothing;
+    Policy magnitude = Faithful();
+    magnitude.by_magnitude = kFreezeAttention;
     struct Named {
       const Policy* policy;
       Sharing sharing;
     };
-    for (const Named& policy : {Named{&Faithful(), Sharing::kMagnitude}, Named{&content, Sharing::kContent},
+    for (const Named& policy : {Named{&magnitude, Sharing::kMagnitude}, Named{&Faithful(), Sharing::kContent},
                                 Named{&ByHalf(), Sharing::kHalf}, Named{&Fast(), Sharing::kFrozen}}) {
       for (uint32_t decomposed = large ? 7 : 1; decomposed < 8; ++decomposed) {
         SCOPED_TRACE(testing::Message() << "sharing " << static_cast<int>(policy.sharing) << ", decomposed "

@@ -86,7 +86,7 @@ def parse(choices):
         bias_number=DEFAULTS.get(bias, 0.0) if bias_number is None else bias_number,
         freeze=kinds,
         content_first=COEFFICIENTS if content_first is None else _kinds(content_first),
-        by_magnitude=_kinds(plain.get("by_magnitude", "attention+gate")),
+        by_magnitude=_kinds(plain.get("by_magnitude", "gate")),
         anchor=plain.get("anchor", "baseline"),
         missing_rule=plain.get("missing_rule", "error"),
         overrides=overrides,
