@@ -276,6 +276,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_
  *   content_first: attention+normalizer+denominator, none, or some of attention, normalizer, denominator, gate joined
  *     by +. Which coefficients move while the content that they multiply is the reference's, before the content moves;
  *     all other products share by half.
+ *   by_magnitude: gate, none, or some of attention, normalizer, denominator, gate joined by +. Of the coefficients that
+ *     content_first names, those that leave content a share of the interaction by what stands there, and not all of it.
  *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
  *     decomposed tensors.
  *   compute_dtype: model, float32, float64. In which dtype the model is computed.
