@@ -37,7 +37,8 @@ struct Policy {
   // content moves at the coefficient's value. The move of every other product is shared by half.
   uint32_t content_first = kDefaultContentFirst;
   // Bits of Freeze, kFreezeAttention and kFreezeGate: those kinds of content_first whose content takes a share of the
-  // interaction, by its magnitude on both sides, and not all of it. See Note [Products] in core/rules/kinds.h.
+  // interaction, by its magnitude on both sides, and not all of it. See Note [Shares by magnitude] in
+  // core/rules/kinds.h.
   uint32_t by_magnitude = kDefaultByMagnitude;
   Conditions conditions = kDefaultConditions;
   ComputeDtype compute_dtype = kDefaultComputeDtype;

@@ -40,7 +40,7 @@ class Marks {
   uint32_t Frozen(size_t call, size_t operand) const { return Of(call, operand).frozen; }
   // Bits of Freeze that the operand of a call has and that are content_first, and not frozen.
   uint32_t ContentFirst(size_t call, size_t operand) const { return Of(call, operand).content_first; }
-  // Those of them that share by magnitude (Policy::by_magnitude).
+  // Bits of ContentFirst that share by magnitude (Policy::by_magnitude).
   uint32_t ByMagnitude(size_t call, size_t operand) const { return Of(call, operand).by_magnitude; }
   // The marks of each probe's value.
   const std::vector<uint32_t>& of_probes() const { return of_probes_; }

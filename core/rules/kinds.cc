@@ -203,6 +203,11 @@ at::DimVector SpreadOver(at::IntArrayRef coefficient, at::IntArrayRef content) {
   return over;
 }
 
+// Both factors at points, without a share by magnitude.
+Meeting MeetAt(const MeetingPoints& points, const RuleOperand& first, const RuleOperand& second) {
+  return {points.first_moves, points.second_moves, At(first, points.first), At(second, points.second)};
+}
+
 // The norm over some dimensions, which stay; of none of them the magnitude.
 at::Tensor SizeOver(const at::Tensor& t, const at::DimVector& over) {
   return over.empty() ? t.abs() : at::linalg_vector_norm(t, 2, over, /*keepdim=*/true);
@@ -289,6 +294,10 @@ at::Tensor Middle(const RuleOperand& operand) {
   return middle;
 }
 
+bool SharesByMagnitude(const RuleOperand& coefficient) {
+  return coefficient.content_first != 0 && (coefficient.content_first & ~coefficient.by_magnitude) == 0;
+}
+
 const MagnitudeWeights& WeightsOfKinds(uint32_t by_magnitude) {
   // Round numbers out of a flat optimum, see docs/policies.md#by_magnitude.
   static constexpr MagnitudeWeights kOfAttention = {1.5, 1.5};
@@ -325,8 +334,7 @@ MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const Rul
     points.first = second_leads ? Point::kReference : Point::kValue;
     points.second = first_leads ? Point::kReference : Point::kValue;
     const RuleOperand& coefficient = first_leads ? first : second;
-    const bool all = (coefficient.content_first & ~coefficient.by_magnitude) != 0;
-    if (!all) points.weights = &WeightsOfKinds(coefficient.by_magnitude);
+    if (SharesByMagnitude(coefficient)) points.weights = &WeightsOfKinds(coefficient.by_magnitude);
   } else {
     points.first = points.second = Point::kMiddle;
   }
@@ -345,15 +353,12 @@ at::Tensor At(const RuleOperand& operand, Point point) {
 }
 
 Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
-  const MeetingPoints points = PointsOf(policy, first, second);
-  return {points.first_moves, points.second_moves, At(first, points.first), At(second, points.second)};
+  return MeetAt(PointsOf(policy, first, second), first, second);
 }
 
 Meeting MeetByElement(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
   const MeetingPoints points = PointsOf(policy, first, second);
-  if (points.weights == nullptr) {
-    return {points.first_moves, points.second_moves, At(first, points.first), At(second, points.second)};
-  }
+  if (points.weights == nullptr) return MeetAt(points, first, second);
   const bool first_leads = points.first == Point::kValue;
   const RuleOperand& coefficient = first_leads ? first : second;
   const RuleOperand& content = first_leads ? second : first;

@@ -79,6 +79,8 @@ struct MagnitudeWeights {
   double opens;
   double closes;
 };
+// Whether a coefficient shares by magnitude: every kind for which its content comes first says so.
+bool SharesByMagnitude(const RuleOperand& coefficient);
 // The weights of the kinds `by_magnitude` of a coefficient.
 const MagnitudeWeights& WeightsOfKinds(uint32_t by_magnitude);
 // The share of the coefficient, 1 - s = |v'| / (w |v| + |v'|), for sizes of one shape; 0 where nothing stands on either

@@ -587,8 +587,7 @@ Choice ChoiceOf(const Policy& policy, const RuleOperand& cell) {
   }
   if (policy.Freezes(kFreezeGate)) choice.gates = LstmFactor::kFrozen;
   if (cell.content_first != 0) {
-    const bool all = (cell.content_first & ~cell.by_magnitude) != 0;
-    choice.initial = all ? LstmFactor::kLeads : LstmFactor::kByMagnitude;
+    choice.initial = SharesByMagnitude(cell) ? LstmFactor::kByMagnitude : LstmFactor::kLeads;
     choice.initial_by_magnitude = cell.by_magnitude;
   }
   if ((cell.marks & policy.FrozenKinds()) != 0) choice.initial = LstmFactor::kFrozen;

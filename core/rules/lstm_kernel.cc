@@ -62,8 +62,10 @@ ADDEND_ALWAYS_INLINE T ShareOf(T a, T at_b, T v, T v_at_b, T opens, T closes) {
   return both > 0 ? stands / (both > 0 ? both : T(1)) : T(1);
 }
 
-// kShared: gates share by magnitude.
-template <GateSlope kSlope, bool kShared, typename T>
+// Which coefficients of a step share by magnitude.
+enum class Sharing { kNone, kGates, kCell };
+
+template <GateSlope kSlope, Sharing kSharing, typename T>
 ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
                                          LstmFactor before, T* of_gates, T* keep, T* show, int64_t n) {
   const T small = choices.small;
@@ -71,9 +73,9 @@ ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<
   const Stance<T> gated = StanceOf<T>(LstmFactor::kMoves, choices.gates);
   const Stance<T> forget = StanceOf<T>(choices.gates, before);
   const Stance<T> kept = StanceOf<T>(before, choices.gates);
-  // The forget gate and the cell before: whichever is the coefficient, if it shares by magnitude.
-  const bool shares_before = kShared && before == LstmFactor::kMoves;
-  const bool before_shares = before == LstmFactor::kByMagnitude && choices.gates == LstmFactor::kMoves;
+  const bool gates_share = kSharing == Sharing::kGates;
+  // A cell before that is a coefficient itself meets the forget gate as another coefficient, by half.
+  const bool forget_shares = gates_share && before == LstmFactor::kMoves;
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) {
     const int64_t f = n + j;
@@ -88,18 +90,19 @@ ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<
     T candidate = gated.shift;
     T earlier = kept.shift;
     T squashed = gated.shift;
-    if (kShared) {
+    if (gates_share) {
       candidate = ShareOf(x.gates[j], b.gates[j], x.gates[c], b.gates[c], choices.opens, choices.closes);
       squashed = ShareOf(x.gates[o], b.gates[o], x.squashed[j], b.squashed[j], choices.opens, choices.closes);
       const T own = ShareOf(x.gates[f], b.gates[f], x.before[j], b.before[j], choices.opens, choices.closes);
-      earlier = shares_before ? own : earlier;
-    } else {
-      const T own = ShareOf(x.before[j], b.before[j], x.gates[f], b.gates[f], choices.cell_opens, choices.cell_closes);
-      earlier = before_shares ? 1 - own : earlier;
+      earlier = forget_shares ? own : earlier;
     }
-    const T input = kShared ? 1 - candidate : gate.shift;
-    const T output = kShared ? 1 - squashed : gate.shift;
-    const T forgotten = shares_before || before_shares ? 1 - earlier : forget.shift;
+    if (kSharing == Sharing::kCell) {
+      const T own = ShareOf(x.before[j], b.before[j], x.gates[f], b.gates[f], choices.cell_opens, choices.cell_closes);
+      earlier = 1 - own;
+    }
+    const T input = gates_share ? 1 - candidate : gate.shift;
+    const T output = gates_share ? 1 - squashed : gate.shift;
+    const T forgotten = forget_shares || kSharing == Sharing::kCell ? 1 - earlier : forget.shift;
     of_gates[j] = gate.rows * of_input * (x.gates[c] + (b.gates[c] - x.gates[c]) * candidate);
     of_gates[f] = forget.rows * of_forget * (x.before[j] + (b.before[j] - x.before[j]) * earlier);
     of_gates[c] = of_candidate * (x.gates[j] + (b.gates[j] - x.gates[j]) * input);
@@ -109,19 +112,24 @@ ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<
   }
 }
 
-template <bool kShared, typename T>
+template <Sharing kSharing, typename T>
 ADDEND_ALWAYS_INLINE void Coefficients(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
                                        LstmFactor before, T* of_gates, T* keep, T* show, int64_t n) {
   switch (choices.slope) {
     case GateSlope::kSecant:
-      return CoefficientsBy<GateSlope::kSecant, kShared>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kSecant, kSharing>(x, b, choices, before, of_gates, keep, show, n);
     case GateSlope::kScaling:
-      return CoefficientsBy<GateSlope::kScaling, kShared>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kScaling, kSharing>(x, b, choices, before, of_gates, keep, show, n);
     case GateSlope::kGradient:
-      return CoefficientsBy<GateSlope::kGradient, kShared>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kGradient, kSharing>(x, b, choices, before, of_gates, keep, show, n);
     case GateSlope::kNone:
-      return CoefficientsBy<GateSlope::kNone, kShared>(x, b, choices, before, of_gates, keep, show, n);
+      return CoefficientsBy<GateSlope::kNone, kSharing>(x, b, choices, before, of_gates, keep, show, n);
   }
+}
+
+Sharing SharingOf(LstmFactor gates, LstmFactor before) {
+  if (gates == LstmFactor::kByMagnitude) return Sharing::kGates;
+  return before == LstmFactor::kByMagnitude && gates == LstmFactor::kMoves ? Sharing::kCell : Sharing::kNone;
 }
 
 template <typename T>
@@ -179,10 +187,13 @@ ADDEND_ALWAYS_INLINE void AddProduct(const T* row, const T* matrix, T* out, int6
   ADDEND_WIDEST_VECTORS void CoefficientsOf(const LstmPoint<T>& x, const LstmPoint<T>& b,                            \
                                             const LstmChoices<T>& choices, LstmFactor before, T* of_gates, T* keep,  \
                                             T* show, int64_t n) {                                                    \
-    if (choices.gates == LstmFactor::kByMagnitude) {                                                                 \
-      Coefficients<true>(x, b, choices, before, of_gates, keep, show, n);                                            \
-    } else {                                                                                                         \
-      Coefficients<false>(x, b, choices, before, of_gates, keep, show, n);                                           \
+    switch (SharingOf(choices.gates, before)) {                                                                      \
+      case Sharing::kNone:                                                                                           \
+        return Coefficients<Sharing::kNone>(x, b, choices, before, of_gates, keep, show, n);                         \
+      case Sharing::kGates:                                                                                          \
+        return Coefficients<Sharing::kGates>(x, b, choices, before, of_gates, keep, show, n);                        \
+      case Sharing::kCell:                                                                                           \
+        return Coefficients<Sharing::kCell>(x, b, choices, before, of_gates, keep, show, n);                         \
     }                                                                                                                \
   }                                                                                                                  \
   ADDEND_WIDEST_VECTORS void ApplyOf(const T* g, const T* before, const T* k, const T* keep, const T* show, T* cell, \

@@ -182,7 +182,7 @@ def known(task):
         with torch.no_grad():
             inputs, baseline = network.embed(drawn.inputs), task.start(start, network, drawn.inputs)
         if hasattr(network, "embedding"):
-            # It does not run, and packages that look at all modules have no rule for it.
+            # The module does not run, and packages that look at all modules have no rule for it.
             del network.embedding
         return Case(
             "%s, from %s" % (task.name, start), network, inputs, baseline, task.labels(samples), drawn.classes.tolist(),

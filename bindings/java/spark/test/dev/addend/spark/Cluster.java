@@ -100,7 +100,7 @@ final class Cluster {
     try {
       return Files.readString(Path.of("/proc/" + child.pid() + "/cmdline")).contains("CoarseGrainedExecutorBackend");
     } catch (IOException e) {
-      // It has ended.
+      // The process has ended.
       return false;
     }
   }
