@@ -62,20 +62,43 @@ def _places(bars: Sequence[_Bar]) -> Optional[int]:
     return decimals(bar.size for bar in bars if not bar.hatch)
 
 
-def _bars_of(parts: Parts, max_shown: Optional[int]) -> List[_Bar]:
-    """The bars of one row, which together are its value minus its reference."""
-    numbers = parts.contributions[0]
-    shown = shown_of(numpy.abs(numbers), max_shown)
+def _bars_of(parts: Parts, max_shown: Optional[int], size_of: Any, colour_of: Any) -> List[_Bar]:
+    """The bars of parts: one for each that is shown, and for the others, the leftover and what is missing.
+
+    Args:
+        size_of: makes numbers by row, of which there may be several columns, to one number for each column.
+        colour_of: the colour of a bar of some size.
+    """
+    sizes = size_of(parts.contributions)
+    shown = shown_of(numpy.abs(sizes), max_shown)
     names = names_of(parts)
-    bars = [_Bar(names[k], float(numbers[k]), signed_colour(numbers[k])) for k in shown.own]
+    bars = [_Bar(names[k], float(sizes[k]), colour_of(sizes[k])) for k in shown.own]
     if shown.others:
-        rest = float(numbers[shown.others].sum())
-        bars.append(_Bar(plural(len(shown.others), "other " + parts.noun), rest, signed_colour(rest), "////"))
+        rest = float(sizes[shown.others].sum())
+        bars.append(_Bar(plural(len(shown.others), "other " + parts.noun), rest, colour_of(rest), "////"))
     if parts.has_leftover():
-        bars.append(_Bar("leftover", float(parts.leftovers[0]), SOFT, "...."))
-    if parts.is_known and parts.missing[0]:
-        bars.append(_Bar("missing", float(parts.missing[0]), BAD, "xxxx"))
+        bars.append(_Bar("leftover", float(size_of(parts.leftovers)), SOFT, "...."))
+    if parts.is_known and parts.missing.any():
+        bars.append(_Bar("missing", float(size_of(parts.missing)), BAD, "xxxx"))
     return bars
+
+
+def _signed_bars(parts: Parts, max_shown: Optional[int]) -> List[_Bar]:
+    """The bars of one row, which together are its value minus its reference."""
+    return _bars_of(parts, max_shown, lambda numbers: numbers[0], signed_colour)
+
+
+def _mean_bars(parts: Parts, max_shown: Optional[int]) -> List[_Bar]:
+    """Bars of the mean magnitudes over all rows."""
+    return _bars_of(parts, max_shown, lambda numbers: numpy.abs(numbers).mean(0), lambda _: "#4a6079")
+
+
+def _draw(ax: Axes, places: Any, bars: Sequence[_Bar], **options: Any) -> None:
+    """Draws bars at places along the second axis, those of no single part hatched."""
+    colours = [one.colour for one in bars]
+    container = ax.barh(places, [one.size for one in bars], 0.66, color=colours, **options)
+    for one, patch in zip(bars, container):
+        _hatch(patch, one.hatch)
 
 
 def waterfall(
@@ -113,7 +136,7 @@ def waterfall(
     parts = parts_of(explained, names, value, reference, leftover, notes).row(row)
     if not parts.is_known:
         raise ValueError("a waterfall goes from the reference to the value: give reference= or value= beside the array")
-    bars = _bars_of(parts, max_shown)
+    bars = _signed_bars(parts, max_shown)
     sizes = numpy.array([bar.size for bar in bars])
     start, end = float(parts.references[0]), float(parts.values[0])
     starts = start + numpy.concatenate([[0.0], numpy.cumsum(sizes)[:-1]])
@@ -121,9 +144,7 @@ def waterfall(
     height = LINE * (len(bars) + 2)
     ax = axes_of(ax, WIDTH, height + 1.2)
     places = numpy.arange(1, len(bars) + 1)
-    container = ax.barh(places, sizes, 0.66, starts, color=[bar.colour for bar in bars], label="contributions")
-    for bar, patch in zip(bars, container):
-        _hatch(patch, bar.hatch)
+    _draw(ax, places, bars, left=starts, label="contributions")
     for place, behind in zip(places, starts + sizes):
         ax.plot([behind, behind], [place - 0.33, place + 1.33], color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
     ax.plot([start, start], [0, 1.33], color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
@@ -173,16 +194,13 @@ def bar(
     parts = parts_of(explained, names, value, reference, leftover, notes)
     if row is not None or len(parts.contributions) == 1:
         parts = parts.row(row)
-        bars, several = _bars_of(parts, max_shown), False
+        bars, several = _signed_bars(parts, max_shown), False
     else:
         bars, several = _mean_bars(parts, max_shown), True
     new = ax is None
     height = LINE * len(bars)
     ax = axes_of(ax, WIDTH, height + 1.2)
-    sizes = [one.size for one in bars]
-    container = ax.barh(range(len(bars)), sizes, 0.66, color=[one.colour for one in bars])
-    for one, patch in zip(bars, container):
-        _hatch(patch, one.hatch)
+    _draw(ax, range(len(bars)), bars)
     column = _places(bars)
     label_lines(
         ax,
@@ -195,7 +213,7 @@ def bar(
     if errors is not None and numpy.isfinite(errors).all():
         shown = shown_of(numpy.abs(parts.contributions[0]), max_shown).own
         ax.errorbar(
-            [sizes[k] for k in range(len(shown))], range(len(shown)), xerr=errors[shown], fmt="none", ecolor="0.2",
+            [one.size for one in bars[: len(shown)]], range(len(shown)), xerr=errors[shown], fmt="none", ecolor="0.2",
             elinewidth=1, capsize=2,
         )
         lines.insert(1, lines[0]._replace(text="Lines at the ends of bars are standard errors."))
@@ -210,22 +228,6 @@ def bar(
     if new:
         grow(ax, height)
     return ax
-
-
-def _mean_bars(parts: Parts, max_shown: Optional[int]) -> List[_Bar]:
-    """Bars of the mean magnitudes over all rows."""
-    means = numpy.abs(parts.contributions).mean(0)
-    shown = shown_of(means, max_shown)
-    names = names_of(parts)
-    bars = [_Bar(names[k], float(means[k]), "#4a6079") for k in shown.own]
-    if shown.others:
-        label = plural(len(shown.others), "other " + parts.noun)
-        bars.append(_Bar(label, float(means[shown.others].sum()), "#4a6079", "////"))
-    if parts.has_leftover():
-        bars.append(_Bar("leftover", float(numpy.abs(parts.leftovers).mean()), SOFT, "...."))
-    if parts.is_known and parts.missing.any():
-        bars.append(_Bar("missing", float(numpy.abs(parts.missing).mean()), BAD, "xxxx"))
-    return bars
 
 
 def _hatch(patch: Any, hatch: str) -> None:
