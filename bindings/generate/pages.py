@@ -3,6 +3,13 @@
 import re
 import sys
 
+# A program as a test of JUnit.
+JAVA_METHOD = """
+  @Test
+  void program%d() throws Exception {
+%s  }
+"""
+
 
 def programs(path, language, least):
     """The blocks of a language; ends the program where there are fewer than `least`.

@@ -21,12 +21,6 @@ class DocsTest extends DocsPage {
 %s}
 """
 
-_METHOD = """
-  @Test
-  void program%d() throws Exception {
-%s  }
-"""
-
 
 def program(block):
     """A program that stands in a method: files lie elsewhere, and one program is about another model."""
@@ -36,7 +30,7 @@ def program(block):
 
 def main(page, out):
     blocks = pages.programs(page, "java", least=8)
-    pages.write(out, _HEAD, _METHOD, [program(block) for block in blocks], " " * 4)
+    pages.write(out, _HEAD, pages.JAVA_METHOD, [program(block) for block in blocks], " " * 4)
 
 
 if __name__ == "__main__":

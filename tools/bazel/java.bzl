@@ -396,3 +396,23 @@ def java_genrule(name, **kwargs):
     """A genrule that is skipped where Java is."""
     if HAVE_JAVA:
         native.genrule(name = name, **kwargs)
+
+def java_page_programs(name, page, out):
+    """The programs of a page as tests, written by the generate_docs.py of the package.
+
+    Args:
+      name: the target's name.
+      page: the page.
+      out: the source of the tests.
+    """
+    java_genrule(
+        name = name,
+        srcs = [
+            "generate_docs.py",
+            "//bindings/generate:pages.py",
+            page,
+        ],
+        outs = [out],
+        cmd = "PYTHONPATH=$$(dirname $(location //bindings/generate:pages.py)) PYTHONDONTWRITEBYTECODE=1 " + PYTHON +
+              " $(location generate_docs.py) $(location %s) $@" % page,
+    )

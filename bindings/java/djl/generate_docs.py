@@ -27,13 +27,7 @@ class DjlDocsTest extends DjlPage {
 %s}
 """
 
-_METHOD = """
-  @Test
-  void program%d() throws Exception {
-%s  }
-"""
-
 
 if __name__ == "__main__":
     page, out = sys.argv[1:]
-    pages.write(out, _HEAD, _METHOD, pages.programs(page, "java", least=2), " " * 4)
+    pages.write(out, _HEAD, pages.JAVA_METHOD, pages.programs(page, "java", least=2), " " * 4)

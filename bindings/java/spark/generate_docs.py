@@ -20,15 +20,9 @@ class SparkDocsTest extends SparkPage {
 %s}
 """
 
-_METHOD = """
-  @Test
-  void program%d() throws Exception {
-%s  }
-"""
-
 
 if __name__ == "__main__":
     page, out = sys.argv[1:]
     # The folder of the page is that of the test.
     programs = [program.replace('"/data/', 'data + "/') for program in pages.programs(page, "java", least=2)]
-    pages.write(out, _HEAD, _METHOD, programs, " " * 4)
+    pages.write(out, _HEAD, pages.JAVA_METHOD, programs, " " * 4)
