@@ -26,12 +26,24 @@ using testing::Not;
 
 const at::Device kCuda(at::kCUDA, 0);
 
+// The word that LibTorch sets it by, which newer versions take alone.
+const char* NameOf(at::Float32MatmulPrecision precision) {
+  switch (precision) {
+    case at::Float32MatmulPrecision::HIGH:
+      return "high";
+    case at::Float32MatmulPrecision::MEDIUM:
+      return "medium";
+    default:
+      return "highest";
+  }
+}
+
 // Leaves LibTorch's settings as they were.
 class PrecisionTest : public testing::Test {
  protected:
   ~PrecisionTest() override {
     at::globalContext().setAllowTF32CuDNN(convolutions_);
-    at::globalContext().setFloat32MatmulPrecision(matmul_);
+    at::globalContext().setFloat32MatmulPrecision(NameOf(matmul_));
   }
 
   static Input Row() {
@@ -52,12 +64,12 @@ class PrecisionTest : public testing::Test {
 
 TEST_F(PrecisionTest, EachKindOfProductHasItsSetting) {
   at::globalContext().setAllowTF32CuDNN(true);
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::HIGHEST);
+  at::globalContext().setFloat32MatmulPrecision("highest");
   EXPECT_EQ(PrecisionOf(Products::kConvolution, kCuda, at::kFloat), ReducedPrecision::kTf32);
   EXPECT_EQ(PrecisionOf(Products::kMatmul, kCuda, at::kFloat), std::nullopt);
   EXPECT_EQ(PrecisionOf(Products::kNone, kCuda, at::kFloat), std::nullopt);
   at::globalContext().setAllowTF32CuDNN(false);
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::HIGH);
+  at::globalContext().setFloat32MatmulPrecision("high");
   EXPECT_EQ(PrecisionOf(Products::kConvolution, kCuda, at::kFloat), std::nullopt);
   EXPECT_EQ(PrecisionOf(Products::kMatmul, kCuda, at::kFloat), ReducedPrecision::kTf32);
 }
@@ -73,21 +85,21 @@ TEST_F(PrecisionTest, TheVariableOfCudaComesFirst) {
 
 TEST_F(PrecisionTest, OtherDtypesAreMultipliedAsTheyAre) {
   at::globalContext().setAllowTF32CuDNN(true);
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::MEDIUM);
+  at::globalContext().setFloat32MatmulPrecision("medium");
   for (const at::ScalarType dtype : {at::kDouble, at::kHalf, at::kBFloat16, at::kLong}) {
     EXPECT_EQ(PrecisionOf(Products::kMatmul, kCuda, dtype), std::nullopt) << dtype;
     EXPECT_EQ(PrecisionOf(Products::kMatmul, at::kCPU, dtype), std::nullopt) << dtype;
   }
   EXPECT_EQ(PrecisionOf(Products::kMatmul, at::kCPU, at::kFloat), ReducedPrecision::kBfloat16);
   // A CPU has no TF32.
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::HIGH);
+  at::globalContext().setFloat32MatmulPrecision("high");
   EXPECT_EQ(PrecisionOf(Products::kMatmul, at::kCPU, at::kFloat), std::nullopt);
 }
 
 TEST_F(PrecisionTest, EveryWayOfAskingSaysSo) {
   const auto note = Contains(HasSubstr("the model may multiply in bfloat16: parts agree to 1e-2"));
   EXPECT_THAT(Layer().Decompose({Row()}).report.notes, Not(note));
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::MEDIUM);
+  at::globalContext().setFloat32MatmulPrecision("medium");
   EXPECT_THAT(Layer().Decompose({Row()}).report.notes, note);
   EXPECT_EQ(Layer().Decompose({Row()}).report.policy.tolerance, 1e-2);
   EXPECT_THAT(Attribute(Layer(), {Row()}, {}).report.notes, note);
@@ -105,14 +117,14 @@ TEST_F(PrecisionTest, Tf32IsTold) {
 }
 
 TEST_F(PrecisionTest, AToleranceThatWasChosenStays) {
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::MEDIUM);
+  at::globalContext().setFloat32MatmulPrecision("medium");
   AttributeOptions options;
   options.policy.tolerance = 1e-5;
   EXPECT_EQ(Attribute(Layer(), {Row()}, options).report.policy.tolerance, 1e-5);
 }
 
 TEST_F(PrecisionTest, NothingIsSaidOfAModelThatMultipliesNothing) {
-  at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::MEDIUM);
+  at::globalContext().setFloat32MatmulPrecision("medium");
   const TracedModel sum(FromFunction([](const std::vector<Tensor>& in) { return at::relu(in[0]).sum(1); }));
   EXPECT_THAT(Attribute(sum, {Row()}, {}).report.notes, Not(Contains(HasSubstr("multipl"))));
 }

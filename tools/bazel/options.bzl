@@ -29,3 +29,7 @@ ADDEND_COPTS = ADDEND_C_COPTS + [
     "-Wnon-virtual-dtor",
     "-Woverloaded-virtual",
 ] + MEANING_COPTS
+
+# Further options of tests where headers are precompiled, which means in everyday builds: a test spends most of its time in the
+# library, and its own code compiles in three quarters of the time.
+TEST_COPTS = ["-O1"]

@@ -8,6 +8,7 @@ of defs.bzl put "-include <name>" in front of each file of C++. Sources still na
 load("@addend_rules//:rules.bzl", "RULES")
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load(":options.bzl", "TEST_COPTS")
 
 _FLAG = "//tools/bazel:use_precompiled"
 
@@ -18,7 +19,7 @@ def precompiled_copts(kind):
       kind: "library" or "test".
     """
     return select({
-        _FLAG: ["-include", "tools/bazel/precompiled_%s.hpp" % kind],
+        _FLAG: ["-include", "tools/bazel/precompiled_%s.hpp" % kind] + (TEST_COPTS if kind == "test" else []),
         "//conditions:default": [],
     })
 
