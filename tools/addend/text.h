@@ -1,9 +1,10 @@
-// Text for terminals: how wide it is, how it is cut and aligned, and how numbers are written.
+// Text for terminals: how wide it is, how it is cut and aligned.
 #ifndef ADDEND_TOOLS_ADDEND_TEXT_H_
 #define ADDEND_TOOLS_ADDEND_TEXT_H_
 
 #include <string>
-#include <vector>
+
+#include "core/base/readable.h"
 
 namespace addend::cli {
 
@@ -32,27 +33,6 @@ std::string PadLeft(const std::string& text, int width);
 std::string Wrap(const std::string& text, int width, int indent = 0);
 // A text, cleaned and wrapped behind `first`, its further lines indented by as much.
 std::string Hanging(const std::string& first, const std::string& text, const Terminal& terminal);
-// "3 words", "1 word"
-std::string Plural(size_t count, const std::string& noun);
-
-// `digits` significant digits.
-std::string Number(double x, int digits);
-// A short number with exponent for errors: "2.1e-07", "0".
-std::string Small(double x);
-
-// Numbers of one column or sum: the same decimals for all, enough to show `digits` digits of the largest.
-class NumberFormat {
- public:
-  NumberFormat(const std::vector<double>& numbers, int digits);
-  std::string operator()(double x) const;
-  std::string Signed(double x) const;
-
- private:
-  int decimals_ = 0;
-  bool exponent_ = false;
-  int digits_ = 0;
-};
-
 }  // namespace addend::cli
 
 #endif  // ADDEND_TOOLS_ADDEND_TEXT_H_

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
-#include <limits>
 
 namespace addend::cli {
 namespace {
@@ -51,41 +49,6 @@ TEST(TextTest, PadsByColumns) {
   EXPECT_EQ(PadRight(kUmlaut, 6), std::string(kUmlaut) + "  ");
   EXPECT_EQ(PadLeft(kHan, 6), std::string("  ") + kHan);
   EXPECT_EQ(PadLeft("abc", 2), "abc");
-}
-
-TEST(TextTest, WrapsAtSpaces) {
-  EXPECT_EQ(Wrap("one two three", 80), "one two three\n");
-  EXPECT_EQ(Wrap("one two three", 7), "one two\nthree\n");
-  EXPECT_EQ(Wrap("one two three", 7, 2), "one two\n  three\n");
-  EXPECT_EQ(Wrap("incomprehensible it is", 5), "incomprehensible\nit is\n");
-}
-
-TEST(TextTest, NumbersOfOneColumnShareTheirDecimals) {
-  const NumberFormat format({1.21636, -0.4507, 12.0}, 4);
-  EXPECT_EQ(format(1.21636), "1.22");
-  EXPECT_EQ(format(-12), "-12.00");
-  EXPECT_EQ(format.Signed(1.21636), "+1.22");
-  EXPECT_EQ(format.Signed(-0.4507), "-0.45");
-  // Numbers that round to zero have no sign.
-  EXPECT_EQ(format(-0.001), "0.00");
-  EXPECT_EQ(format.Signed(0.001), "0.00");
-  EXPECT_EQ(format(std::nan("")), "nan");
-  EXPECT_EQ(format(-std::numeric_limits<double>::infinity()), "-inf");
-}
-
-TEST(TextTest, ExtremeNumbersHaveExponents) {
-  const NumberFormat small({1.5e-9}, 3);
-  EXPECT_EQ(small.Signed(1.5e-9), "+1.50e-09");
-  EXPECT_EQ(small(0), "0.000000000");
-  EXPECT_EQ(NumberFormat({2.5e12}, 3)(2.5e12), "2.50e+12");
-  EXPECT_EQ(NumberFormat({}, 4)(0), "0.0");
-  EXPECT_EQ(Small(0), "0");
-  EXPECT_EQ(Small(2.14e-7), "2.1e-07");
-}
-
-TEST(TextTest, CountsAreEnglish) {
-  EXPECT_EQ(Plural(1, "word"), "1 word");
-  EXPECT_EQ(Plural(0, "word"), "0 words");
 }
 
 // The first of the three variables that is set decides, as in POSIX.
