@@ -427,6 +427,12 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     Check(addend_explanation_html(get(), &text));
     return Take(text);
   }
+  // A picture in SVG for reports and e-mails: the way from the reference to the value, with the notes below it.
+  std::string Svg() const {
+    addend_string* text = nullptr;
+    Check(addend_explanation_svg(get(), &text));
+    return Take(text);
+  }
   // All of it as a JSON object.
   std::string Json() const {
     addend_string* text = nullptr;

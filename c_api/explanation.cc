@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/document/svg.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
@@ -126,6 +127,16 @@ ADDEND_API addend_status* addend_explanation_html(const addend_explanation* expl
     RequireOut(out_html, "out_html");
     const TracingPause pause;
     Give(out_html, ExplanationHtml(body.explanation, ThisLibrary()));
+  });
+}
+
+ADDEND_API addend_status* addend_explanation_svg(const addend_explanation* explanation,
+                                                 addend_string** out_svg) noexcept {
+  return Guard([&] {
+    const ExplanationBody& body = Get(explanation, "explanation");
+    RequireOut(out_svg, "out_svg");
+    const TracingPause pause;
+    Give(out_svg, ExplanationSvg(body.explanation));
   });
 }
 

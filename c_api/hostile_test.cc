@@ -156,6 +156,7 @@ class HostileTest : public CApiTest {
         {"composition_to_string", [=] { return addend_composition_to_string(h.composition, &s); }},
         {"explanation_json", [=] { return addend_explanation_json(h.explanation, &s); }},
         {"explanation_html", [=] { return addend_explanation_html(h.explanation, &s); }},
+        {"explanation_svg", [=] { return addend_explanation_svg(h.explanation, &s); }},
         {"request_add_input", [=] { return addend_request_add_input(h.request, nullptr, h.tensor); }},
         {"request_add_inside", [=] { return addend_request_add_inside(h.request, "#0"); }},
         {"request_split_dims", [=] { return addend_request_split_dims(h.request, dims, 1); }},

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/error.h"
 #include "core/base/read_json.h"
+#include "core/base/readable.h"
 #include "core/document/page_template.h"
 #include "core/explain/outcome.h"
 #include "core/explain/target_numbers.h"
@@ -282,6 +283,14 @@ std::string NameOf(const Explanation& explanation, int64_t component) {
   const std::vector<Component>& known = RunOf(explanation).components.list;
   return known.size() == explanation.targets.at(0).numbers.contributions.size() ? known[component].name
                                                                                 : ComponentName(component);
+}
+
+std::string DescribeCancelling(const Contributions& numbers) {
+  const double cancelling = Cancelling(numbers);
+  if (cancelling < kIllConditioned) return "";
+  return absl::StrCat("without their signs these parts come to ",
+                      std::isfinite(cancelling) ? Number(cancelling, 3) : "infinitely many",
+                      " times the difference that they sum to, so that no single one means much.");
 }
 
 Explanation Explain(const Composition& composition, const Target& target, const std::string& at,

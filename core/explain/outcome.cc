@@ -33,7 +33,6 @@
 namespace addend {
 namespace {
 
-constexpr double kMuchLeftover = 0.2;
 // Stands behind a name where what is told is known of single elements only, not of components.
 constexpr char kByElement[] = ", element by element,";
 

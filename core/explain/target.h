@@ -108,6 +108,8 @@ double ConditioningOf(double parts, double reference, double value, double move)
 // kIllConditioned on no single part means much.
 double Cancelling(const Contributions& contributions);
 constexpr double kIllConditioned = 1e3;
+// The leftover over the move from which on it is told of.
+constexpr double kMuchLeftover = 0.2;
 
 // The error that rounding in this dtype makes in terms as large as these on their way through `operators`. `tolerance`:
 // Policy::tolerance.

@@ -18,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/document/explanation.h"
 #include "core/document/reasons.h"
+#include "core/document/svg.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
 #include "core/program/tensor_io.h"
@@ -101,12 +102,16 @@ int RunAttribute(const AttributeArguments& arguments) {
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
   CheckOutputs({{"--out", arguments.out},
                 {"--html", arguments.html},
+                {"--svg", arguments.svg},
                 {"--graph", arguments.graph},
                 {"--log", arguments.log},
                 {"--log", arguments.log.empty() ? "" : arguments.log + ".torn", /*beside=*/true}},
                SourcesOf(arguments.run, {arguments.names, arguments.classes, arguments.reasons}));
   if ((arguments.nodes || !arguments.graph.empty()) && arguments.run.request.each_example) {
     throw InvalidArgument("--nodes and --graph show what passed to targets one by one, which --each-example adds up");
+  }
+  if (!arguments.svg.empty() && (arguments.targets.size() > 1 || arguments.run.request.each_example)) {
+    throw InvalidArgument("--svg draws one number: give one --target and no --each-example, or --html for all of them");
   }
   std::optional<Concepts> concepts;
   if (!arguments.reasons.empty()) concepts = LoadConcepts(arguments.reasons);
@@ -139,6 +144,8 @@ int RunAttribute(const AttributeArguments& arguments) {
   for (size_t t = 0; t < found.spread.size(); ++t) explanation.targets[t].spread = found.spread[t];
   explanation.notes = NotesOn(attribution.value, options.at, attribution.targets[0]);
   const Json record = ExplanationJson(explanation, ThisProgram());
+  // Drawn before anything is written, since numbers that are not finite are refused.
+  const std::string picture = arguments.svg.empty() ? "" : ExplanationSvg(explanation);
   std::optional<Reasons> reasons;
   if (concepts) {
     reasons = FindReasons(attribution, options.each_example, options.at, *explanation.run, *concepts, ThisProgram());
@@ -178,6 +185,10 @@ int RunAttribute(const AttributeArguments& arguments) {
     WriteFileWhole(arguments.html,
                    reasons ? ReasonsHtml(Dump(ReasonsJson(*reasons))) : ExplanationHtml(explanation, ThisProgram()));
     if (!arguments.json) absl::StrAppend(&text, "\nPage written: ", arguments.html, "\n");
+  }
+  if (!arguments.svg.empty()) {
+    WriteFileWhole(arguments.svg, picture);
+    if (!arguments.json) absl::StrAppend(&text, "\nPicture written: ", arguments.svg, "\n");
   }
   if (!arguments.graph.empty()) {
     WriteFileWhole(arguments.graph, PageOf(attribution, run, explanation));

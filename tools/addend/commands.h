@@ -43,6 +43,7 @@ struct DecomposeArguments {
   int64_t top = 12;
   std::string out;
   std::string html;
+  std::string svg;
   bool json = false;
 };
 
@@ -57,6 +58,7 @@ struct AttributeArguments {
   std::string out;
   std::string reasons;  // a description of concepts
   std::string html;
+  std::string svg;
   std::string log;  // of decisions
   bool keep_inputs = false;
   bool json = false;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
+#include "core/document/svg.h"
 #include "core/explain/outcome.h"
 #include "core/explain/target.h"
 #include "core/explain/target_numbers.h"
@@ -125,7 +126,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
-  CheckOutputs({{"--out", arguments.out}, {"--html", arguments.html}},
+  CheckOutputs({{"--out", arguments.out}, {"--html", arguments.html}, {"--svg", arguments.svg}},
                SourcesOf(arguments.run, {arguments.names, arguments.classes}));
 
   LoadedRun run = Load(arguments.run);
@@ -165,10 +166,14 @@ int RunDecompose(const DecomposeArguments& arguments) {
   const Json record = ExplanationJson(explanation, writer);
   std::string text =
       arguments.json ? Dump(record, 1) + "\n" : ExplanationTable(run, explanation, arguments.top, terminal);
+  // Drawn before anything is written, since numbers that are not finite are refused.
+  const std::string picture = arguments.svg.empty() ? "" : ExplanationSvg(explanation);
   if (!arguments.html.empty()) WriteFileWhole(arguments.html, ExplanationHtml(explanation, writer));
+  if (!arguments.svg.empty()) WriteFileWhole(arguments.svg, picture);
   if (!arguments.out.empty()) WriteTensorFile(arguments.out, TensorsOf(decomposition, explanation, record));
   if (!arguments.json) {
     if (!arguments.html.empty()) absl::StrAppend(&text, "\nPage written: ", arguments.html, "\n");
+    if (!arguments.svg.empty()) absl::StrAppend(&text, "\nPicture written: ", arguments.svg, "\n");
     if (!arguments.out.empty()) absl::StrAppend(&text, "\nTensors written: ", arguments.out, "\n");
   }
   WriteStdout(text);

@@ -358,6 +358,9 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
+  command->add_option("--svg", arguments.svg, "Draws the number as a picture in SVG, for reports and\ne-mails")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
   command->add_flag("--json", arguments.json,
                     "Prints a record with all numbers, hashes and\nsettings instead of the table");
   command->footer(std::string(kDecomposeExamples) + kTrust);
@@ -402,6 +405,9 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
   command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_option("--svg", arguments.svg, "Draws the number as a picture in SVG, for reports and\ne-mails")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
   command->add_flag("--nodes", arguments.nodes, "Also shows how much passed through each operator");

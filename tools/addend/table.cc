@@ -20,7 +20,6 @@ namespace {
 constexpr int kLabelWidth = 10;
 // Up to here a difference is called rounding, relative to the number that is explained.
 constexpr double kRounding = 1e-4;
-constexpr double kMuchLeftover = 0.2;
 
 std::string Trimmed(const std::string& text) {
   const auto piece = absl::StripAsciiWhitespace(text);
@@ -160,13 +159,8 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
     text += "the difference:";
   }
   std::string out = Wrap(text, terminal.width);
-  const double cancelling = Cancelling(numbers);
-  if (!(cancelling < kIllConditioned)) {
-    out += "\n" + Wrap(absl::StrCat("WARNING: without their signs these parts come to ",
-                                    std::isfinite(cancelling) ? Number(cancelling, 3) : "infinitely many",
-                                    " times the difference that they sum to, so that no single one means much."),
-                       terminal.width);
-  }
+  const std::string cancelling = DescribeCancelling(numbers);
+  if (!cancelling.empty()) out += "\n" + Wrap("WARNING: " + cancelling, terminal.width);
   return out;
 }
 

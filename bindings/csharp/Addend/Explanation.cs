@@ -88,6 +88,16 @@ public sealed record Explanation(
         return Text.Taken(html);
     }
 
+    /// <summary>A picture in SVG for reports and e-mails: the way from the reference to the value, a bar for each of the
+    /// largest contributions, one for the others, and all notes.</summary>
+    /// <returns>The text.</returns>
+    /// <exception cref="InvalidOperationException">Addend did not make this explanation, or a number is not finite.</exception>
+    public string ToSvg()
+    {
+        AddendNative.addend_explanation_svg(Handle, out StringHandle svg);
+        return Text.Taken(svg);
+    }
+
     /// <summary>The explained number as a sum, in one line.</summary>
     public override string ToString() => string.Create(
         CultureInfo.InvariantCulture,

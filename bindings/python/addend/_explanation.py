@@ -142,6 +142,11 @@ class Explanation(Handle):
         """A page for a browser that needs nothing else; written to a file too if a path is given."""
         return written(_native.explanation_html(self._whole()), path)
 
+    def to_svg(self, path: Path = None) -> str:
+        """A picture in SVG for reports and e-mails: the way from the reference to the value, a bar for each of the largest
+        contributions, one for the others, and all notes; written to a file too if a path is given."""
+        return written(_native.explanation_svg(self._whole()), path)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Explanation):
             return NotImplemented

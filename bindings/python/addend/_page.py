@@ -1,4 +1,4 @@
-"""Pages for a browser: where they are written, and how notebooks show them."""
+"""Pages and pictures: where they are written, and how notebooks show pages."""
 
 import html
 import os
@@ -8,7 +8,7 @@ Path = Union[None, str, "os.PathLike[str]"]
 
 
 def written(page: str, path: Path) -> str:
-    """The page, which is written to a file too if a path is given."""
+    """The page or picture, which is written to a file too if a path is given."""
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)

@@ -213,6 +213,17 @@ public final class Explanation {
     return text(AddendNative::addend_explanation_html);
   }
 
+  /**
+   * A picture for reports and e-mails: the way from the reference to the value, a bar for each of the largest
+   * contributions, one for the others, and all notes.
+   *
+   * @return SVG that needs nothing else
+   * @throws AddendException if a number is not finite
+   */
+  public String toSvg() {
+    return text(AddendNative::addend_explanation_svg);
+  }
+
   private String text(BiConsumer<Long, long[]> call) {
     try (Borrow borrow = new Borrow()) {
       final long explanation = borrow.of(handle);
