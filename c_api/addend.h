@@ -594,8 +594,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_json(const addend_
  * out: out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_html(const addend_explanation* explanation,
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
-/* Draws the explanation as a picture in SVG, for reports and e-mails: the way from the reference to the value, a bar for
- * each of the largest contributions, one for the others, and all notes. It needs nothing else, and has no script.
+/* Draws the explanation as a picture in SVG, for reports and e-mails: the way from the reference to the value, a bar
+ * for each of the largest contributions, one for the others, and all notes. It needs nothing else, and has no script.
  * out: out_svg (new).
  * errors: FAILED_PRECONDITION where a number is not finite. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_svg(const addend_explanation* explanation,

@@ -303,6 +303,7 @@ TEST_F(CallTest, CompositionsAreMadeAndTakenApart) {
   EXPECT_EQ(explanation.Top(1)[0].component, 1);
   EXPECT_EQ(explanation.Top(1)[0].name, "component 1");
   EXPECT_THAT(explanation.Html(), HasSubstr("</html>"));
+  EXPECT_THAT(explanation.Svg(), HasSubstr("</svg>"));
 }
 
 TEST_F(CallTest, EveryRuleIsListedWithItsSchemas) {

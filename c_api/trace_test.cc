@@ -170,6 +170,7 @@ TEST_F(TraceTest, IsAttributedAsItRan) {
   const Explanation same(read);
   EXPECT_EQ(same.Json(), first.Json());
   EXPECT_EQ(same.Html(), first.Html());
+  EXPECT_EQ(same.Svg(), first.Svg());
   EXPECT_EQ(same.target(), first.target());
   EXPECT_EQ(Outcome(addend_explanation_read("{}", &read)).code, ADDEND_INVALID_ARGUMENT);
 }

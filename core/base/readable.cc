@@ -20,7 +20,7 @@ uint32_t NextCodePoint(const std::string& text, size_t* at) {
   return size == 0 ? 0xFFFD : code;
 }
 
-// As printf writes it, whatever the locale.
+// A number as printf writes it, whatever the locale.
 std::string Written(double x, std::chars_format format, int precision) {
   char buffer[400];
   return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), x, format, precision).ptr};

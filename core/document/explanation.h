@@ -81,7 +81,7 @@ std::vector<at::Tensor> InputsOf(const ExplainedRun& run);
 // Name of a component: that of the run, or ComponentName() if the run has other components.
 std::string NameOf(const Explanation& explanation, int64_t component);
 
-// What readers are told where the parts cancel nearly all of each other; empty where they do not.
+// A sentence for readers where the parts cancel nearly all of each other; empty where they do not.
 std::string DescribeCancelling(const Contributions& numbers);
 
 // {"format": "addend.explanation", "version": 1, ...}

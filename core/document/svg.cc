@@ -177,8 +177,8 @@ class Figure {
     reference_reason_ = text("reference_reason");
   }
 
-  // The format of the sum: four digits of the largest number in it, and as far as two more help, so many that the sum is
-  // true as it is written.
+  // The format of the sum: four digits of the largest number in it, and as far as two more help, so many that the sum
+  // is true as it is written.
   NumberFormat EndsFormat() const {
     const std::vector<double> terms = {numbers_.reference, contributed(), numbers_.leftover, missing()};
     std::vector<double> all = terms;
@@ -245,7 +245,7 @@ void Figure::MakeSteps() {
   for (size_t k = 0; k < own; ++k) {
     const double x = contributions[order[k]];
     Step& step = add(x, x / unit_, fine.Signed(x));
-    // The same word may stand at several places.
+    // A word may stand at several places.
     if (text) step.place = absl::StrCat(noun_, " ", order[k] + 1);
     if (const auto number = value(order[k])) step.given = WithMinus(Number(*number, 4));
     const double room = kLabelEnd - kMargin - (given_ ? kNumberRoom : 0);
@@ -428,13 +428,11 @@ std::string Figure::Draw() const {
     const double from = place(marks[k]);
     const double to = place(marks[k + 1]);
     row(k + 1, step);
-    paper.Add(absl::StrCat("<rect x=\"", Pixels(std::min(from, to)), "\" y=\"", Pixels(middle(k + 1) - kBar / 2),
-                           "\" width=\"", Pixels(std::abs(to - from)), "\" height=\"", kBar, "\" fill=\"", step.colour,
-                           "\"",
-                           step.pale ? absl::StrCat(" fill-opacity=\"0.3\" stroke=\"", step.colour,
-                                                    "\" stroke-dasharray=\"3 2\"")
-                                     : "",
-                           "/>"));
+    paper.Add(absl::StrCat(
+        "<rect x=\"", Pixels(std::min(from, to)), "\" y=\"", Pixels(middle(k + 1) - kBar / 2), "\" width=\"",
+        Pixels(std::abs(to - from)), "\" height=\"", kBar, "\" fill=\"", step.colour, "\"",
+        step.pale ? absl::StrCat(" fill-opacity=\"0.3\" stroke=\"", step.colour, "\" stroke-dasharray=\"3 2\"") : "",
+        "/>"));
   }
   end(steps_.size() + 1, "value", numbers_.value);
   paper.y = bottom + kTiny;
@@ -455,9 +453,8 @@ std::string Figure::Draw() const {
   return absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", height,
                       "\" viewBox=\"0 0 ", kWidth, " ", height,
                       "\" font-family=\"system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif\">\n<title>",
-                      Escaped(Headline()), "</title>\n<desc>", Escaped(told),
-                      "</desc>\n<path d=\"M0 0H", kWidth, "V", height, "H0Z\" fill=\"#ffffff\"/>\n", paper.body(),
-                      "</svg>\n");
+                      Escaped(Headline()), "</title>\n<desc>", Escaped(told), "</desc>\n<path d=\"M0 0H", kWidth, "V",
+                      height, "H0Z\" fill=\"#ffffff\"/>\n", paper.body(), "</svg>\n");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ class Document {
   Json record;
 };
 
-// What a reader of the file finds in it, found without the code that drew it.
+// A bar as a reader of the file finds it, without the code that drew it.
 struct Bar {
   double x = 0;
   double width = 0;
@@ -131,11 +131,11 @@ TEST(ExplanationSvg, BarsAreAsLongAsNumbersAre) {
   const std::vector<Bar> bars = BarsOf(svg);
   EXPECT_EQ(bars[0].fill, kUp);
   EXPECT_EQ(bars[1].fill, kDown);
-  EXPECT_THAT(TextsOf(svg),
-              testing::ElementsAre("Score for \u201cGerman\u201d", "component", "contribution", "reference", "1.000",
-                                   "part 2", "+3.000", "part 1", "\u22122.000", "part 0", "+0.500", "part 3", "+0.250",
-                                   "value", "2.750", "0",
-                                   "2.750 = 1.000 (reference) + 1.750 (4 components) + 0.000 (leftover)"));
+  EXPECT_THAT(
+      TextsOf(svg),
+      testing::ElementsAre("Score for \u201cGerman\u201d", "component", "contribution", "reference", "1.000", "part 2",
+                           "+3.000", "part 1", "\u22122.000", "part 0", "+0.500", "part 3", "+0.250", "value", "2.750",
+                           "0", "2.750 = 1.000 (reference) + 1.750 (4 components) + 0.000 (leftover)"));
 }
 
 TEST(ExplanationSvg, OthersShareABarOfTheirSum) {
@@ -247,8 +247,8 @@ TEST(ExplanationSvg, NamesAreTextWhateverTheyHold) {
   for (size_t i = 0; i < names.size(); ++i) document.record["components"][i]["name"] = names[i];
   const std::string svg = document.Draw();
   const std::vector<std::string> texts = TextsOf(svg);
-  for (const char* shown : {"&lt;b&gt;&amp;&quot;&#39;", "a\\x01\\x1b[31m", "\\u202eevil",
-                            "\u05e9\u05dc\u05d5\u05dd", "(space)", "(no name)", "\ufffd"}) {
+  for (const char* shown : {"&lt;b&gt;&amp;&quot;&#39;", "a\\x01\\x1b[31m", "\\u202eevil", "\u05e9\u05dc\u05d5\u05dd",
+                            "(space)", "(no name)", "\ufffd"}) {
     EXPECT_THAT(texts, testing::Contains(shown));
   }
   // Cut between characters, never inside of one.
@@ -262,7 +262,7 @@ TEST(ExplanationSvg, NamesAreTextWhateverTheyHold) {
   }
   EXPECT_TRUE(cut);
   EXPECT_THAT(svg, AllOf(Not(HasSubstr("<b>")), Not(HasSubstr("\x1b")), Not(HasSubstr("\u202e"))));
-  // Nothing is fetched or run.
+  // Pictures fetch nothing and run nothing.
   EXPECT_THAT(absl::StrReplaceAll(svg, {{"http://www.w3.org/2000/svg", ""}}),
               AllOf(Not(HasSubstr("http")), Not(HasSubstr("href")), Not(HasSubstr("<script")), Not(HasSubstr("url("))));
 }

@@ -1,12 +1,14 @@
 """Every note is told at every door: by `notes`, by `print`, as a warning of `attribute`, and by plans."""
 
 import glob
+import math
 import os
 import re
 import sys
 import tempfile
 import unittest
 import warnings
+from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -74,6 +76,22 @@ class Doors(Told):
         for one in (explanation, explanation.reasons({"adverse": "negative", "concepts": [_ALL]})):
             self.told(case, one)
             self.printed(case, one)
+        self.drawn(case, explanation)
+
+    def drawn(self, case, explanation):
+        """The picture has the note too. Numbers that are not finite have none."""
+        numbers = (explanation.value, explanation.reference, explanation.leftover, *explanation.contributions)
+        if not all(map(math.isfinite, numbers)):
+            with self.assertRaises(addend.FailedPrecondition):
+                explanation.to_svg()
+            return
+        root = ElementTree.fromstring(explanation.to_svg())
+        said = "".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
+        found = [note for note in explanation.notes if case.is_said(note)]
+        self.assertTrue(found)
+        for note in found:
+            kind = "Warning: " if case.warning else "Note: "
+            self.assertIn((kind + note).replace(" ", ""), said.replace(" ", ""))
 
     def warn(self, case, model):
         with warnings.catch_warnings(record=True) as caught:

@@ -104,6 +104,18 @@ TEST_F(AttributeTest, ShowsTheGraphWithWhatPassesThroughIt) {
   ExpectError(Arguments{"attribute"} + Examples()[1].input + Arguments{"--graph", ""}, "the path of a file");
 }
 
+TEST_F(AttributeTest, DrawsOneNumber) {
+  const std::string path = Path("figure.svg");
+  const Arguments command = Arguments{"attribute"} + Examples()[1].input + Arguments{"--svg", path};
+  const Result result = Run(command + Arguments{"--target", "3", "--top", "2"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nPicture written: " + path));
+  EXPECT_THAT(ReadFile(path), AllOf(HasSubstr("<title>Score for \u201c3\u201d</title>"), HasSubstr("others together"),
+                                    HasSubstr("(64 pixels)"), HasSubstr("Note: preset auto: faithful")));
+  ExpectError(command + Arguments{"--target", "3", "--target", "5"}, "--svg draws one number");
+  ExpectError(command + Arguments{"--each-example"}, "--svg draws one number");
+}
+
 TEST_F(AttributeTest, WritesATensorForEachInput) {
   const std::string out = Path("out.safetensors");
   const Result result = Run(Arguments{"attribute"} + Examples()[1].input +

@@ -202,6 +202,28 @@ TEST_F(DecomposeTest, PageHoldsItsDataAndNothingThatEndsThem) {
   EXPECT_EQ(page.rfind("__ADDEND_DATA__"), page.find("__ADDEND_DATA__"));
 }
 
+TEST_F(DecomposeTest, PictureShowsWhatTheRecordSays) {
+  const std::string path = Path("figure.svg");
+  const Result result = Run(Table() + Arguments{"--svg", path});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nPicture written: " + path));
+  const std::string svg = ReadFile(path);
+  const Result json = Run(Table() + Arguments{"--svg", path, "--json"});
+  ASSERT_EQ(json.code, 0) << json.err;
+  EXPECT_EQ(ReadFile(path), svg);
+  const Json record = Json::parse(json.out);
+  const std::vector<double> contributions = record["targets"][0]["contributions"];
+  const auto largest = std::max_element(contributions.begin(), contributions.end(),
+                                        [](double a, double b) { return std::abs(a) < std::abs(b); });
+  const std::string name = record["components"][largest - contributions.begin()]["name"];
+  EXPECT_THAT(svg, HasSubstr(record["targets"][0]["name"].get<std::string>() + "\u201d</title>"));
+  EXPECT_THAT(svg, HasSubstr(">" + name + "<"));
+  EXPECT_THAT(svg, HasSubstr(">18 others together<"));
+  // The first bar is that of the largest part, and raises or lowers.
+  const size_t bar = svg.find("<rect ");
+  EXPECT_EQ(svg.substr(bar, svg.find("/>", bar) - bar).find("#2b6cb0") != std::string::npos, *largest < 0);
+}
+
 TEST_F(DecomposeTest, TensorsReadBackAndSum) {
   const std::string out = Path("parts.safetensors");
   const Result result =

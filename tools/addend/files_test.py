@@ -72,7 +72,7 @@ class DescriptorTest(FilesTest):
 
     def test_nothing_is_printed_into_other_outputs(self):
         arguments = ["attribute"] + self.asked
-        outputs = ["--html", "--graph", "--out"]
+        outputs = ["--html", "--svg", "--graph", "--out"]
         for option in outputs:
             path = self.path("out" + option)
             self.assertEqual(self.shell('"$0" "$@"', *arguments, option, path)[0], 0)
@@ -146,8 +146,8 @@ class OneFileTest(FilesTest):
 
     def test_two_outputs_of_one_file(self):
         commands = {
-            "attribute": (self.asked, ("--log", "--html", "--out", "--graph")),
-            "decompose": (self.asked, ("--html", "--out")),
+            "attribute": (self.asked, ("--log", "--html", "--svg", "--out", "--graph")),
+            "decompose": (self.asked, ("--html", "--svg", "--out")),
             "trace": (self.asked[:3], ("--out", "--export"))}
         for command, (asked, options) in commands.items():
             for first in options:
@@ -191,10 +191,10 @@ class OneFileTest(FilesTest):
         asked = [self.net, "--input", self.row + ":labels=" + labels, "--baseline", base]
         for read in (self.net, self.row, labels, base):
             before = self.content(read)
-            for option in ("--log", "--html", "--out", "--graph"):
+            for option in ("--log", "--html", "--svg", "--out", "--graph"):
                 for name in self.names(read)[:None if option == "--log" else 1]:
                     self.refused("it is read as well", "attribute", *asked, option, name)
-            for option in ("--html", "--out"):
+            for option in ("--html", "--svg", "--out"):
                 self.refused("it is read as well", "decompose", *asked, option, read)
             self.refused("it is read as well", "interactions", *asked, "--html", read)
             self.refused("it is read as well", "job", "plan", *asked, "--out", read)
@@ -221,7 +221,7 @@ class OneFileTest(FilesTest):
             self.assertEqual((code, self.content(self.log)), (2, before), said)
 
     def test_devices_are_outputs_for_everything(self):
-        outputs = ["--html", "/dev/null", "--out", "/dev/null", "--graph", "/dev/null"]
+        outputs = ["--html", "/dev/null", "--svg", "/dev/null", "--out", "/dev/null", "--graph", "/dev/null"]
         done = self.run_program("attribute", *self.asked, *outputs)
         self.assertEqual(done.returncode, 0, done.stderr)
         code, said = self.shell('"$0" trace "$@" --graph dot --out /dev/stdout >%s' % self.path("g.dot"), *self.asked[:3])

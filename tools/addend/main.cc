@@ -358,7 +358,7 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
-  command->add_option("--svg", arguments.svg, "Draws the number as a picture in SVG, for reports and\ne-mails")
+  command->add_option("--svg", arguments.svg, "Draws the number as a picture in SVG, for reports\nand e-mails")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
   command->add_flag("--json", arguments.json,
@@ -407,7 +407,7 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
-  command->add_option("--svg", arguments.svg, "Draws the number as a picture in SVG, for reports and\ne-mails")
+  command->add_option("--svg", arguments.svg, "Draws the number as a picture in SVG, for reports\nand e-mails")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
   command->add_flag("--nodes", arguments.nodes, "Also shows how much passed through each operator");

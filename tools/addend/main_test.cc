@@ -86,7 +86,7 @@ TEST_F(MainTest, PoliciesTargetsAndNamesThatDoNotExist) {
 }
 
 TEST_F(MainTest, PathsThatCannotBeWritten) {
-  for (const std::string option : {"--html", "--out"}) {
+  for (const std::string option : {"--html", "--svg", "--out"}) {
     ExpectError(Table() + Arguments{option, Path("no/where")}, "there is no folder");
     ExpectError(Table() + Arguments{option, Path("")}, "it is a folder");
     ExpectError(Table() + Arguments{option, ""}, option);
@@ -100,6 +100,7 @@ TEST_F(MainTest, PathsThatCannotBeWritten) {
   fs::copy_file(SampleOf("breast_cancer"), copy);
   ExpectError({"decompose", ModelOf("breast_cancer"), "--input", copy + ":dim=1", "--out", copy}, "it is read as well");
   ExpectError(Table() + Arguments{"--out", Path("same"), "--html", Path("same")}, "the same file");
+  ExpectError(Table() + Arguments{"--svg", Path("same"), "--html", Path("same")}, "the same file");
 }
 
 }  // namespace

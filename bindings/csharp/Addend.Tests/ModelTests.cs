@@ -1,6 +1,7 @@
 using System.Reflection;
 using System.Runtime.CompilerServices;
 using System.Text.Json;
+using System.Xml.Linq;
 
 namespace Addend.Tests;
 
@@ -144,7 +145,9 @@ public sealed class ModelTests : IDisposable
         using JsonDocument json = JsonDocument.Parse(results.Explain().ToJson());
         Assert.Equal(JsonValueKind.Object, json.RootElement.ValueKind);
         Assert.Contains("</html>", results.Explain("8").ToHtml());
+        Assert.Equal("svg", XDocument.Parse(results.Explain("8").ToSvg()).Root!.Name.LocalName);
         Assert.Throws<InvalidOperationException>(() => new Explanation("[8]", [], [], 0, 0, 0, 0, 0, 1, 0).ToHtml());
+        Assert.Throws<InvalidOperationException>(() => new Explanation("[8]", [], [], 0, 0, 0, 0, 0, 1, 0).ToSvg());
     }
 
     [Fact]

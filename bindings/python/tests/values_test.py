@@ -76,6 +76,7 @@ class ValuesTest(unittest.TestCase):
             with self.subTest(road):
                 self.assertEqual(same, explanation)
                 self.assertEqual(same.to_html(), explanation.to_html())
+                self.assertEqual(same.to_svg(), explanation.to_svg())
                 same.close()
                 self.assertNotEqual(same, explanation)
         self.assertFalse(explanation.closed)

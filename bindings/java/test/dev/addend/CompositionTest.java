@@ -86,6 +86,7 @@ class CompositionTest extends ScopedTest {
     assertEquals(3, e.top(99).size());
     assertTrue(e.toJson().startsWith("{"), e.toJson());
     assertTrue(e.toHtml().contains("<html"), "no page");
+    assertTrue(e.toSvg().startsWith("<svg ") && e.toSvg().endsWith("</svg>\n"), e.toSvg());
     assertTrue(e.toString().contains("3 contributions"), e.toString());
   }
 
