@@ -121,7 +121,7 @@ class Figure {
         record_(ExplanationJson(explanation, Writer())),  // the picture tells nothing of the writer
         target_(explanation.targets.at(0)),
         numbers_(target_.numbers),
-        noun_(TextOf("noun", "component")),
+        noun_(CutEnd(TextOf("noun", "component"), 30, "\u2026")),
         adds_(std::abs(target_.recovery_error()) <= numbers_.tolerance || target_.recovery_error() == 0) {
     CheckFinite();
     for (const double x : numbers_.contributions) largest_ = std::max(largest_, std::abs(x));
@@ -284,16 +284,17 @@ std::string Figure::Headline() const {
 }
 
 std::string Figure::Sum() const {
-  std::string sum = absl::StrCat(ends_(numbers_.value), " = ", ends_(numbers_.reference), " (reference)");
+  std::string sum =
+      absl::StrCat(WithMinus(ends_(numbers_.value)), " = ", WithMinus(ends_(numbers_.reference)), " (reference)");
   const auto add = [&](double x, const std::string& what) {
     const std::string text = ends_(x);
     const bool negative = text[0] == '-';
-    absl::StrAppend(&sum, negative ? " - " : " + ", text.substr(negative ? 1 : 0), " (", what, ")");
+    absl::StrAppend(&sum, negative ? " \u2212 " : " + ", WithMinus(text.substr(negative ? 1 : 0)), " (", what, ")");
   };
   add(contributed(), Plural(numbers_.contributions.size(), noun_));
   add(numbers_.leftover, "leftover");
   if (!adds_) add(missing(), "missing");
-  return WithMinus(sum);
+  return sum;
 }
 
 std::vector<Paragraph> Figure::Paragraphs() const {
