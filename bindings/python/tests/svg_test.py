@@ -47,8 +47,8 @@ class SvgTest(unittest.TestCase):
         self.model = addend.compile(network)
         self.row = torch.ones(1, 15).double()
 
-    def explain(self, names=None, **more):
-        return self.model.explain(addend.Input(self.row, dims=1, baseline=0, names=names), targets=["0"], **more)[0]
+    def explain(self, names=()):
+        return self.model.explain(addend.Input(self.row, dims=1, baseline=0, names=names), targets=["0"])[0]
 
     def test_bars_are_the_contributions(self):
         found = self.explain()
