@@ -13,7 +13,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 
 from . import _native
 from ._explanation import Contribution
+from ._lm_compare import Comparison
 from ._lm_tokens import Group, Groups, groups_of
+from ._notes import of_cancelling
 from ._page import Path, framed, written
 
 _WIDTH = 80
@@ -62,7 +64,8 @@ class TokenAttribution:
     """Contributions of each token to the numbers of generated tokens; `attribute` returns it.
 
     Rows are what is explained: the generated tokens one by one, or spans of them. Columns are the tokens of prompt and
-    continuation in one. For each row ``reference + contributions + leftover`` is the value, up to the recovery error.
+    continuation in one; of an encoder-decoder those of the source, the one that the decoder begins with, and those of the
+    continuation. For each row ``reference + contributions + leftover`` is the value, up to the recovery error.
 
     A value: it can be compared, copied and pickled.
 
@@ -72,12 +75,17 @@ class TokenAttribution:
         rows: what each row is called: the generated token, or the text of the span.
         ids: of all tokens, the prompt before the continuation.
         tokens: all of them as text.
-        prompt_length: how many belong to the prompt.
+        source_length: how many an encoder read; 0 for a decoder.
+        prompt_length: how many stand before the first generated one: the prompt, or the source and the token that the
+            decoder begins with.
         spans: the generated tokens that each row sums, counted from the first generated one.
         matrix: the contributions, ``[rows, tokens]``: an array of float64, or lists where NumPy is missing. What stands
             behind the tokens that a row reads is 0.
         groups: tokens that belong together, or None; `group_matrix` has their contributions.
+        turns: the tokens of each message of a chat, as its template writes them; None for other prompts, and where the
+            template writes a message otherwise when others follow.
         layers: what each layer added to the same numbers, if that was asked for; else None.
+        compared: the same numbers under another policy, if that was asked for; else None.
         values: what the model computed, of each row.
         references: what it computes on the baseline, where ``report["reference_is_model_on_baseline"]`` is ``"yes"``.
         leftovers: what the policy could not attribute.
@@ -101,11 +109,14 @@ class TokenAttribution:
     rows: List[str]
     ids: List[int]
     tokens: List[str]
+    source_length: int
     prompt_length: int
     spans: List[List[int]]
     matrix: Any
     groups: Optional[List[Group]]
+    turns: Optional[List[Group]]
     layers: Optional[LayerContributions]
+    compared: Optional[Comparison]
     values: List[float]
     references: List[float]
     leftovers: List[float]
@@ -138,29 +149,39 @@ class TokenAttribution:
     @property
     def group_matrix(self) -> Any:
         """The contributions by group, ``[rows, groups]``, each the sum over its tokens; by token without groups."""
+        return self._by_group(self.matrix)
+
+    def _by_group(self, matrix: Any) -> Any:
         if self.groups is None:
-            return self.matrix
-        sums = [[math.fsum(row[k] for k in group.positions) for group in self.groups] for row in _lists(self.matrix)]
-        numpy = None if isinstance(self.matrix, list) else sys.modules.get("numpy")
+            return matrix
+        sums = [[math.fsum(row[k] for k in group.positions) for group in self.groups] for row in _lists(matrix)]
+        numpy = None if isinstance(matrix, list) else sys.modules.get("numpy")
         return sums if numpy is None else numpy.array(sums, dtype=numpy.float64).reshape(len(sums), len(self.groups))
 
     def by(self, groups: Groups) -> "TokenAttribution":
-        """Returns the attribution with other groups, without another run; groups are given as to `attribute`, but for
-        ``"turns"``."""
-        found = groups_of(groups, self.tokens, self.prompt_length, set(self.special))
+        """Returns the attribution with other groups, without another run; groups are given as to `attribute`."""
+        special = set(self.special)
+        found = groups_of(groups, self.tokens, self.source_length, self.prompt_length, special, self.turns)
         return TokenAttribution(**{**self.__dict__, "groups": found})
 
     def top(self, row: int = 0, count: Optional[int] = None) -> List[Contribution]:
         """The contributions of the largest magnitude to a row, the largest first: of groups where there are any, else of
         tokens. All of them unless a count is given."""
+        return self._top(self.matrix, row, count)
+
+    def _top(self, matrix: Any, row: int, count: Optional[int]) -> List[Contribution]:
         names = self.names if self.groups is None else [group.name for group in self.groups]
-        return _top(names, self.group_matrix, row, count)
+        return _top(names, self._by_group(matrix), row, count)
 
     def to_dict(self) -> Dict[str, Any]:
         """All of it as data that JSON knows."""
-        groups = self.groups and [{"name": group.name, "positions": list(group.positions)} for group in self.groups]
-        layers = self.layers and self.layers.to_dict()
-        return {**self.__dict__, "matrix": _lists(self.matrix), "groups": groups, "layers": layers}
+        data = {**self.__dict__, "matrix": _lists(self.matrix)}
+        for key in ("groups", "turns"):
+            found = data[key]
+            data[key] = found and [{"name": group.name, "positions": list(group.positions)} for group in found]
+        for key in ("layers", "compared"):
+            data[key] = data[key] and data[key].to_dict()
+        return data
 
     def to_html(self, path: Path = None) -> str:
         """A page for a browser that needs nothing else: a generated token is chosen, and the tokens before it show what
@@ -180,13 +201,16 @@ class TokenAttribution:
         data = self.to_dict()
         if self.layers is not None:
             data["layers"]["stack"] = _path_of_layers(self.layers.names)
-        for holder in (data, data["layers"]):
+        for holder in (data, data["layers"], data["compared"]):
             if holder is not None:
                 holder["matrix"] = _base64(holder["matrix"])
                 holder["leftovers"] = _finite(holder["leftovers"])
+        if self.compared is not None:
+            data["compared"]["references"] = _finite(self.compared.references)
         for key in ("values", "references", "recovery_errors", "conditionings"):
             data[key] = _finite(data[key])
         data["baselines"] = data.pop("baseline")
+        data["cancelling"] = [self._cancelling(row) for row in range(len(self.rows))]
         report = data.pop("report")
         data.update({key: report[key] for key in ("reference_is_model_on_baseline", "reference_reason")})
         data["version"] = _native.version()
@@ -208,26 +232,40 @@ class TokenAttribution:
         """The key by which attributions are compared for equality: a text, in which NaN equals NaN."""
         return repr({key: own for key, own in self.to_dict().items() if key != "report"})
 
+    def _cancelling(self, row: int) -> str:
+        """That the parts of a row cancel; empty where they do not."""
+        parts = math.fsum(abs(float(one)) for one in self.matrix[row]) + abs(self.leftovers[row])
+        return "".join(of_cancelling(parts, abs(self.values[row] - self.references[row])))
+
     def __repr__(self) -> str:
         units = "tokens" if self.groups is None else "groups"
+        count = len(self.tokens) - self.prompt_length
+        given = "source of %d" % self.source_length if self.source_length else "prompt of %d" % self.prompt_length
         lines = _wrapped(
-            "%s of %d generated tokens, prompt of %d; baseline %s"
-            % (self.target, len(self.tokens) - self.prompt_length, self.prompt_length, _shown(self.baseline_name))
+            "%s of %d generated tokens, %s; baseline %s" % (self.target, count, given, _shown(self.baseline_name))
         )
         lines.append(_COLUMNS % ("row", _fit("", 16), "value", "reference") + "largest contributions of " + units)
         lines += self._lines(lambda row: ["%.4g" % own[row] for own in (self.values, self.references)], self._parts)
+        other, leftovers = self.compared, "largest leftover %.1e" % _largest(self.leftovers)
+        if other is not None:
+            lines += _wrapped("under %s (apart: the share of the contributions that goes to other tokens)" % other.policy)
+            lines.append(_COLUMNS % ("row", _fit("", 16), "apart", "reference") + "largest contributions of " + units)
+            lines += self._lines(
+                lambda row: ["%.0f %%" % (100 * other.disagreements[row]), "%.4g" % other.references[row]],
+                lambda row: self._parts(row, other.matrix),
+            )
+            leftovers += ", under the other policy %.1e" % _largest(other.leftovers)
         if self.layers is not None:
             lines.append("row  " + _fit("", 16) + "  largest direct contributions of layers")
             lines += self._lines(lambda row: [], self._layers)
-        of_layers = "" if self.layers is None else ", of layers %.1e" % _largest(self.layers.leftovers)
-        lines.append(
-            "largest leftover %.1e%s, largest recovery error %.1e"
-            % (_largest(self.leftovers), of_layers, _largest(self.recovery_errors))
-        )
+            leftovers += ", of layers %.1e" % _largest(self.layers.leftovers)
+        lines += _wrapped("%s, largest recovery error %.1e" % (leftovers, _largest(self.recovery_errors)))
         if self.kept:
             lines += _wrapped("kept, the same on the baseline: %d of %d tokens" % (len(self.kept), len(self.tokens)))
         for note in self.notes:
             lines += _wrapped(("WARNING: " if note in self.warnings else "note: ") + note)
+        for row in range(len(self.rows)):
+            lines += _wrapped("WARNING: in row %d %s" % (row, self._cancelling(row))) if self._cancelling(row) else []
         return "\n".join(lines)
 
     def _lines(
@@ -247,8 +285,8 @@ class TokenAttribution:
         if len(self.rows) > _ROWS:
             yield "%d more rows" % (len(self.rows) - _ROWS)
 
-    def _parts(self, row: int) -> Iterator[Tuple[str, float]]:
-        for part in self.top(row, 8):
+    def _parts(self, row: int, matrix: Any = None) -> Iterator[Tuple[str, float]]:
+        for part in self._top(self.matrix if matrix is None else matrix, row, 8):
             name = _clip(_shown(part.name), 22)
             if self.groups is None and self.tokens.count(self.tokens[part.component]) > 1:
                 name += "@%d" % part.component

@@ -12,6 +12,8 @@ _PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _BYTES = {chr(one): one for one in _PRINTED}
 _BYTES.update((chr(256 + k), one) for k, one in enumerate(sorted(set(range(256)) - set(_PRINTED))))
 
+_NO_TURNS = "the chat template %s, so that nobody knows where one ends; pass groups as a list of (name, slice)"
+
 _SPECIAL = ("pad", "unk", "eos", "bos")
 
 
@@ -25,6 +27,35 @@ class Group(NamedTuple):
 
     name: str
     positions: Tuple[int, ...]
+
+
+class Text(NamedTuple):
+    """A text as ids.
+
+    Attributes:
+        source: what an encoder reads; empty for a decoder.
+        start: what the decoder is given before it goes on: the prompt; behind an encoder the token that it begins with.
+        continuation: what was generated.
+    """
+
+    source: List[int]
+    start: List[int]
+    continuation: List[int]
+
+    @property
+    def written(self) -> List[int]:
+        """The ids that the decoder reads."""
+        return self.start + self.continuation
+
+    @property
+    def ids(self) -> List[int]:
+        """All of them."""
+        return self.source + self.written
+
+    @property
+    def first(self) -> int:
+        """The place of the first generated token among all ids."""
+        return len(self.source) + len(self.start)
 
 
 class Tokenizer:
@@ -48,8 +79,12 @@ class Tokenizer:
         """Whether there is one."""
         return self._given is not None or self._pair is not None
 
-    def encode(self, text: str, special: bool, what: str) -> List[int]:
-        """The ids of a text, with the special tokens that the tokenizer puts around it or without."""
+    def encode(self, text: str, special: bool, what: str, of_target: bool = False) -> List[int]:
+        """The ids of a text, with the special tokens that the tokenizer puts around it or without.
+
+        Args:
+            of_target: it is what a decoder writes behind an encoder; some tokenizers have other ids for that.
+        """
         if not self.known:
             raise ValueError("the %s is text, which takes a tokenizer: pass tokenizer=..., or ids" % what)
         if self._pair is not None:
@@ -60,6 +95,11 @@ class Tokenizer:
                 continue
             if special:
                 return as_ids(function(text), what)
+            if of_target:
+                try:
+                    return as_ids(function(text_target=text, add_special_tokens=False), what)
+                except TypeError:  # it has one language
+                    pass
             try:
                 return as_ids(function(text, add_special_tokens=False), what)
             except TypeError:  # it adds none, or always the same
@@ -71,6 +111,11 @@ class Tokenizer:
         template = getattr(self._given, "apply_chat_template", None)
         if template is None:
             raise ValueError("the prompt is messages, which take a tokenizer with apply_chat_template(): pass text or ids")
+        if getattr(self._given, "chat_template", "") is None:
+            raise ValueError(
+                "the prompt is messages, but the tokenizer has no chat template: set tokenizer.chat_template to the one "
+                "that the model was trained with, or pass text or ids in which the messages are written out"
+            )
         return as_ids(template(list(messages), add_generation_prompt=asks, tokenize=True), "prompt")
 
     def texts(self, ids: Sequence[int]) -> List[str]:
@@ -141,7 +186,7 @@ def as_ids(given: Any, what: str) -> List[int]:
         given = given.tolist()
     if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (list, tuple)):
         given = given[0]
-    if not isinstance(given, (list, tuple)) or not all(_is_id(one) for one in given):
+    if not isinstance(given, (list, tuple)) or not all(is_id(one) for one in given):
         raise TypeError("the %s is text or one row of ids, not %s" % (what, _described(given)))
     ids = [int(one) for one in given]
     if any(one < 0 for one in ids):
@@ -149,12 +194,17 @@ def as_ids(given: Any, what: str) -> List[int]:
     return ids
 
 
-def continuation_of(given: Any, prompt: List[int], tokenizer: Tokenizer) -> List[int]:
-    """The ids of what was generated: text, ids, or what ``generate`` of transformers returned as an object."""
+def continuation_of(given: Any, start: List[int], tokenizer: Tokenizer, of_target: bool) -> List[int]:
+    """The ids of what was generated: text, ids, or what ``generate`` of transformers returned as an object.
+
+    Args:
+        start: what a decoder was given before it went on.
+        of_target: it did so behind an encoder.
+    """
     if isinstance(given, str):
-        return tokenizer.encode(given, False, "continuation")
+        return tokenizer.encode(given, False, "continuation", of_target)
     made = given.get("sequences") if isinstance(given, Mapping) else getattr(given, "sequences", None)
-    ids = as_ids(given, "continuation") if made is None else after_prompt(made.tolist(), prompt)
+    ids = as_ids(given, "continuation") if made is None else after_prompt(made.tolist(), start)
     ends, pad = tokenizer.ends(), tokenizer.id_of("pad")
     end = next((k + 1 for k, one in enumerate(ids) if one in ends), len(ids))
     return ids[:end] if all(one == pad for one in ids[end:]) else ids
@@ -169,7 +219,8 @@ def after_prompt(sequences: List[List[int]], prompt: Sequence[int]) -> List[int]
     return [int(one) for one in sequences[0][len(prompt) :]]
 
 
-def _is_id(one: Any) -> bool:
+def is_id(one: Any) -> bool:
+    """Whether it is a whole number of whatever library."""
     # Arrays and tensors have __index__, whatever they hold.
     return hasattr(one, "__index__") and not isinstance(one, bool) and getattr(one, "ndim", 0) == 0
 
@@ -219,21 +270,29 @@ def is_messages(prompt: Any) -> bool:
     return isinstance(prompt, (list, tuple)) and bool(prompt) and all(map(_is_message, prompt))
 
 
-def turns_of(messages: Sequence[Any], ids: Sequence[int], tokenizer: Tokenizer) -> List[Tuple[str, slice]]:
-    """The tokens of each message of a chat."""
+def turns_of(messages: Sequence[Any], ids: Sequence[int], tokenizer: Tokenizer) -> List[Group]:
+    """The tokens of each message of a chat, with what the template writes around it."""
     found = []
     begin = 0
     for k, message in enumerate(messages):
-        before = tokenizer.chat(messages[: k + 1], False)
+        try:
+            before = tokenizer.chat(messages[: k + 1], False)
+        except Exception as error:  # templates refuse chats that they were not made for, each in its own way
+            raise ValueError(_NO_TURNS % ("refuses the messages up to %d without those behind" % k)) from error
         end = len(before)
         if end < begin or list(ids[:end]) != before:
-            raise ValueError(
-                "the chat template writes message %d otherwise when others follow it; pass groups as a list of (name, "
-                "slice)" % k
-            )
-        found.append(("%s %d" % (message["role"], k), slice(begin, end)))
+            raise ValueError(_NO_TURNS % ("writes message %d otherwise when others follow it" % k))
+        found.append(Group("%s %d" % (message["role"], k), tuple(range(begin, end))))
         begin = end
-    return [(name, place) for name, place in found if place.start < place.stop]
+    return [group for group in found if group.positions]
+
+
+def _roles_of(turns: Sequence[Group]) -> List[Group]:
+    """The tokens of all messages of each role."""
+    found: Dict[str, List[int]] = {}
+    for name, positions in turns:
+        found.setdefault(name.rsplit(" ", 1)[0], []).extend(positions)
+    return [Group(role, tuple(positions)) for role, positions in found.items()]
 
 
 def baseline_of(given: Any, ids: Sequence[int], kept: Set[int], tokenizer: Tokenizer) -> Tuple[List[int], str, List[str]]:
@@ -243,7 +302,7 @@ def baseline_of(given: Any, ids: Sequence[int], kept: Set[int], tokenizer: Token
         kept: positions that stay what they are.
     """
     notes: List[str] = []
-    if given is not None and not isinstance(given, str) and not _is_id(given):
+    if given is not None and not isinstance(given, str) and not is_id(given):
         own = as_ids(given, "baseline")
         if len(own) != len(ids):
             raise ValueError(
@@ -287,7 +346,7 @@ def kept_of(given: Any, ids: Sequence[int], tokenizer: Tokenizer) -> Set[int]:
 
 
 def _position(given: Any, count: int, what: str) -> int:
-    if not _is_id(given):
+    if not is_id(given):
         raise TypeError("%s holds positions of tokens, not a %s" % (what, type(given).__name__))
     own = int(given) + count if int(given) < 0 else int(given)
     if not 0 <= own < count:
@@ -298,20 +357,30 @@ def _position(given: Any, count: int, what: str) -> int:
 Groups = Union[None, str, Sequence[Tuple[str, Any]]]
 
 
-def groups_of(given: Groups, tokens: Sequence[str], prompt: int, special: Set[int]) -> Optional[List[Group]]:
+def groups_of(
+    given: Groups, tokens: Sequence[str], source: int, prompt: int, special: Set[int], turns: Optional[List[Group]] = None
+) -> Optional[List[Group]]:
     """Which tokens are summed: every token in one group.
 
     Args:
-        given: None, ``"words"``, or (name, slice or positions) for each.
-        prompt: how many tokens belong to the prompt.
+        given: None, ``"words"``, ``"turns"``, ``"roles"``, or (name, slice or positions) for each.
+        source: how many tokens an encoder reads, and `prompt`: how many stand before the first generated one.
         special: positions of tokens that belong to no word.
+        turns: the tokens of each message, where they are known.
     """
     if given is None:
         return None
     if isinstance(given, str):
         if given == "words":
-            return _words_of(tokens, prompt, special)
-        raise ValueError('groups is None, "words", "turns" or a list of (name, slice), not %r' % given)
+            return _words_of(tokens, (0, source, prompt), special)
+        if given not in ("turns", "roles"):
+            raise ValueError('groups is None, "words", "turns", "roles" or a list of (name, slice), not %r' % given)
+        if turns is None:
+            raise ValueError(
+                'groups="%s" takes a prompt of messages, {"role": ..., "content": ...}, which the chat template writes one '
+                "behind the other; else pass groups as a list of (name, slice)" % given
+            )
+        given = turns if given == "turns" else _roles_of(turns)
     count = len(tokens)
     owner: Dict[int, int] = {}
     found = []
@@ -334,112 +403,27 @@ def groups_of(given: Groups, tokens: Sequence[str], prompt: int, special: Set[in
                 )
         found.append(Group(str(name), tuple(positions)))
     rest = [k for k in range(count) if k not in owner]
+    end = source or prompt
     for name, own in (
-        ("other tokens of the prompt", [k for k in rest if k < prompt]),
-        ("other generated tokens", [k for k in rest if k >= prompt]),
+        ("other tokens of the %s" % ("source" if source else "prompt"), [k for k in rest if k < end]),
+        ("other generated tokens", [k for k in rest if k >= end]),
     ):
         if own:
             found.append(Group(name, tuple(own)))
     return found
 
 
-def _words_of(tokens: Sequence[str], prompt: int, special: Set[int]) -> List[Group]:
-    """Tokens up to the next one that begins with white space."""
+def _words_of(tokens: Sequence[str], begins_at: Sequence[int], special: Set[int]) -> List[Group]:
+    """Tokens up to the next one that begins with white space.
+
+    Args:
+        begins_at: where a text begins, and with it a word.
+    """
     words: List[List[int]] = []
     for k, token in enumerate(tokens):
-        begins = k in (0, prompt) or k in special or k - 1 in special
+        begins = k in begins_at or k in special or k - 1 in special
         begins = begins or token[:1].isspace() or tokens[k - 1][-1:].isspace()
         if begins:
             words.append([])
         words[-1].append(k)
     return [Group("".join(tokens[k] for k in word).strip() or tokens[word[0]], tuple(word)) for word in words]
-
-
-Contrast = Union[None, int, str, Sequence[int]]
-
-
-def targets_of(
-    target: Any, span: Any, ids: Sequence[int], count: int, tokenizer: Tokenizer
-) -> Tuple[str, List[str], List[List[int]]]:
-    """Finds the targets: in words for people, as Addend's targets, and for each the generated tokens that it sums.
-
-    Args:
-        ids: of prompt and continuation.
-        count: how many ids belong to the continuation.
-    """
-    one, called = _one_target(target, ids, len(ids) - count, tokenizer)
-    if span is None:
-        return called, [one(k) for k in range(count)], [[k] for k in range(count)]
-    if isinstance(span, str):
-        if span != "all":
-            raise ValueError('span is None, "all" or slices of the generated tokens, not %r' % span)
-        spans = [list(range(count))]
-    else:
-        spans = []
-        for place in [span] if isinstance(span, slice) else span:
-            if not isinstance(place, slice):
-                raise TypeError('span is None, "all" or slices of the generated tokens, not a %s' % type(place).__name__)
-            spans.append(list(range(*place.indices(count))))
-            if not spans[-1]:
-                raise ValueError("the span %r holds none of the %d generated tokens" % (place, count))
-        if not spans:
-            raise ValueError("span holds no slice of the generated tokens")
-    found = []
-    for own in spans:
-        if target == "log_probability" and own == list(range(count)):
-            found.append("continuation:" + ",".join(map(str, ids[len(ids) - count :])))
-        else:
-            found.append("sum:" + "+".join(map(one, own)) if len(own) > 1 else one(own[0]))
-    return called, found, spans
-
-
-def _one_target(target: Any, ids: Sequence[int], first: int, tokenizer: Tokenizer) -> Tuple[Callable[[int], str], str]:
-    """Addend's target of a generated token, by its number; and what a reader calls it. Positions count from the end, since
-    models may give the logits of the last ones only."""
-    before = first - len(ids) - 1  # the position that the first generated token is taken from
-    if isinstance(target, (list, tuple)):
-        if len(target) != 2:
-            raise ValueError("a contrast is of two tokens, (this, that), not of %d" % len(target))
-        sides = [_side(side, ids, first, tokenizer) for side in target]
-        names = [
-            "the generated token" if side is None else _quoted(tokenizer, own) if len(set(own)) == 1 else "given tokens"
-            for side, own in zip(target, sides)
-        ]
-        return (
-            lambda k: "%d,%d-%d,%d" % (before + k, sides[0][k], before + k, sides[1][k]),
-            "logit of %s minus that of %s" % tuple(names),
-        )
-    kinds = {
-        "logit": lambda k: "%d,%d" % (before + k, ids[first + k]),
-        "log_probability": lambda k: "log_probability:%d,%d" % (before + k, ids[first + k]),
-        "probability": lambda k: "probability:%d,%d" % (before + k, ids[first + k]),
-        "entropy": lambda k: "entropy:%d" % (before + k),
-    }
-    if not isinstance(target, str) or target not in kinds:
-        raise ValueError("target is one of %s, or a contrast (this, that), not %r" % (", ".join(kinds), target))
-    return kinds[target], target.replace("_", "-")
-
-
-def _side(side: Contrast, ids: Sequence[int], first: int, tokenizer: Tokenizer) -> List[int]:
-    """One token of a contrast, for each generated token."""
-    count = len(ids) - first
-    if side is None:
-        return list(ids[first:])
-    if isinstance(side, str):
-        own = tokenizer.encode(side, False, "contrast")
-        if len(own) != 1:
-            raise ValueError(
-                "%r is %d tokens; a contrast takes one, or ids; a word inside a text begins with a space" % (side, len(own))
-            )
-        return own * count
-    if _is_id(side):
-        return as_ids([side], "contrast") * count
-    own = as_ids(side, "contrast")
-    if len(own) != count:
-        raise ValueError("the contrast has %d ids for %d generated tokens" % (len(own), count))
-    return own
-
-
-def _quoted(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    (text,) = tokenizer.texts(ids[:1])
-    return text if text == str(ids[0]) else '"%s"' % (text.strip() or text)
