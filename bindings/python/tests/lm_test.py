@@ -141,6 +141,33 @@ class Shared(Llama):
         self.layers = nn.ModuleList([self.Layer(block), self.Layer(block)])
 
 
+class Translator(nn.Module):
+    """An encoder-decoder: its encoder reads what no mask leaves out, and its decoder also what stands before.
+
+    Attributes:
+        shapes: of the sources of its calls.
+    """
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.read, self.write = nn.Embedding(VOCABULARY, 8), nn.Embedding(VOCABULARY, 8)
+        self.query, self.key = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.mix, self.head = nn.Linear(8, 8), nn.Linear(8, VOCABULARY)
+        self.double().eval()
+        self.shapes = []
+
+    def forward(self, input_ids, attention_mask=None, decoder_input_ids=None):
+        self.shapes.append(tuple(input_ids.shape))
+        places = torch.arange(input_ids.shape[1]).double()[:, None].sin()
+        source = self.read(input_ids) + places
+        written = torch.tanh(self.mix(self.write(decoder_input_ids).cumsum(1)))
+        scores = self.query(written) @ self.key(source).transpose(1, 2)
+        if attention_mask is not None:
+            scores = scores.masked_fill(attention_mask[:, None] == 0, float("-inf"))
+        return self.head(scores.softmax(-1) @ source + written)
+
+
 class Skips(Llama):
     """Its head reads the embeddings beside what the last layer passes on."""
 
@@ -201,6 +228,16 @@ class LmTest(unittest.TestCase):
         np.testing.assert_allclose(total, found.values, rtol=0, atol=1e-10)
         self.assertLess(max(map(abs, found.leftovers)), 1e-9)
         self.assertLess(max(map(abs, found.recovery_errors)), 1e-10)
+
+    def assert_same(self, found, expected):
+        """The same to rounding."""
+        self.assert_adds(found)
+        one, two = found.to_dict(), expected.to_dict()
+        numbers = ("matrix", "values", "references")
+        for key in numbers:
+            np.testing.assert_allclose(one[key], two[key], rtol=0, atol=1e-12)
+        for key in one.keys() - {*numbers, "leftovers", "recovery_errors", "conditionings", "report"}:
+            self.assertEqual(one[key], two[key], key)
 
     def test_rows_add_up_to_what_torch_computes(self):
         value, reference = log_softmax(self.model, self.ids), log_softmax(self.model, [PAD] * len(self.ids))
@@ -431,6 +468,38 @@ class LmTest(unittest.TestCase):
             ],
         )
         self.assertEqual(found.kept, [0, 4, 7])
+        roles = found.by("roles")
+        self.assertEqual([group.name for group in roles.groups[:2]], ["user", "assistant"])
+        messages = [{"role": "system", "content": "w11"}, *messages, {"role": "user", "content": "w12"}]
+        plain = addend.lm.attribute(self.model, messages, [9, 8], Words())
+        self.assertIsNone(plain.groups)
+        by_role = {group.name: group.positions for group in plain.by("roles").groups}
+        self.assertEqual(by_role["user"], (*range(4, 8), *range(11, 14)))
+        self.assertEqual(by_role["system"], tuple(range(4)))
+        self.assertEqual([group.name for group in plain.turns], ["system 0", "user 1", "assistant 2", "user 3"])
+        self.assertEqual(pickle.loads(pickle.dumps(plain)).by("turns"), addend.lm.attribute(
+            self.model, messages, [9, 8], Words(), groups="turns"))
+
+        class Otherwise(Words):
+            """Writes how many messages there are."""
+
+            def apply_chat_template(self, messages, add_generation_prompt, tokenize):
+                return [BOS, 30 + len(messages), *super().apply_chat_template(messages, add_generation_prompt, tokenize)["input_ids"][0]]
+
+        class Pairs(Words):
+            def apply_chat_template(self, messages, add_generation_prompt, tokenize):
+                if len(messages) % 2:
+                    raise RuntimeError("messages come in pairs")
+                return super().apply_chat_template(messages, add_generation_prompt, tokenize)
+
+        for tokenizer, says in ((Otherwise(), "writes message 0 otherwise"), (Pairs(), "refuses the messages up to 0")):
+            self.assertIsNone(addend.lm.attribute(self.model, messages, [9], tokenizer).turns)
+            with self.assertRaisesRegex(ValueError, says):
+                addend.lm.attribute(self.model, messages, [9], tokenizer, groups="roles")
+        without = Words()
+        without.chat_template = None
+        with self.assertRaisesRegex(ValueError, "has no chat template: set tokenizer.chat_template"):
+            addend.lm.attribute(self.model, messages, [9], without)
 
     def test_it_goes_on_by_itself(self):
         ids = list(PROMPT)
@@ -569,8 +638,8 @@ print(json.dumps(found.matrix))
         prompts = [PROMPT, PROMPT[2:]]
         found = addend.lm.attribute(self.model, prompts, [[9, 17], [4]], baseline=PAD)
         alone = addend.lm.attribute(self.model, PROMPT[2:], [4], baseline=PAD)
-        self.assertEqual(found[1], alone)
         ids = torch.tensor([PROMPT, [PAD, PAD] + PROMPT[2:]])
+        self.assert_same(found[1], alone)
         padded = addend.lm.attribute(
             self.model, {"input_ids": ids, "attention_mask": (torch.arange(6) >= torch.tensor([[0], [2]])).long()},
             [[9, 17], [4]], baseline=PAD,
@@ -581,6 +650,195 @@ print(json.dumps(found.matrix))
         self.assertEqual([one.prompt_length for one in text], [3, 2])
         with self.assertRaisesRegex(ValueError, "2 rows of ids, of which nobody says what is padding"):
             self.attribute(prompt=ids)
+
+    def test_several_prompts_run_at_once(self):
+        prompts, continuations = [PROMPT, PROMPT[2:], PROMPT[1:]], [self.continuation, [4, 3], [8]]
+        shapes = []
+
+        class Noted(Llama):
+            def forward(self, ids):
+                shapes.append(tuple(ids.shape))
+                return super().forward(ids)
+
+        for options in (
+            *({"target": one} for one in ("log_probability", "probability", "logit", "entropy", (None, 3), (9, [4, 4]))),
+            {"span": "all"}, {"span": slice(-1, None)}, {"rows_per_run": 3}, {"memory": 20000}, {"preset": "fast"},
+        ):
+            with self.subTest(options=options):
+                after = [one[:2] for one in continuations] if options.get("target") == (9, [4, 4]) else continuations
+                after = [after[0], after[1], after[1]] if after is not continuations else after
+                found = addend.lm.attribute(Noted(), prompts, after, baseline=PAD, **options)
+                for one, prompt, own in zip(found, prompts, after):
+                    alone = addend.lm.attribute(self.model, prompt, own, baseline=PAD, **options)
+                    if "preset" not in options:
+                        self.assert_same(one, alone)
+                    np.testing.assert_allclose(one.matrix, alone.matrix, rtol=0, atol=1e-12)
+                    np.testing.assert_allclose(one.leftovers, alone.leftovers, rtol=0, atol=1e-12)
+        self.assertIn((3, 10), shapes)
+        shapes.clear()
+        found = addend.lm.attribute(Noted(), prompts, continuations, baseline=PAD, prompts_per_run=2)
+        self.assertEqual(shapes, [(2, 10), (1, 6), (1, 6)])  # the shorter of the two runs alone too, to be compared
+        found = addend.lm.attribute(Noted(), prompts, baseline=PAD, max_new_tokens=2, layers=True)
+        self.assertFalse([shape for shape in shapes[3:] if shape[0] > 1])
+        self.assertEqual([len(one.layers.names) for one in found], [5] * 3)
+
+    def test_models_that_do_not_take_several_prompts(self):
+        class Normed(Llama):
+            """Reads all rows of a batch."""
+
+            def forward(self, ids):
+                return super().forward(ids) + self.embed.weight.sum() * ids.shape[0]
+
+        class Branches(Llama):
+            def forward(self, ids):
+                return super().forward(ids) * (1 if self.embed(ids).sum() > 0 else 2)
+
+        class Shifts(Llama):
+            """Counts positions from the end of the padding."""
+
+            def forward(self, ids):
+                return super().forward(ids) * ids.shape[1]
+
+        for model, why in (
+            (WithOutput(dict), r"the model does not take several prompts at once \(.*\); they were run one by one"),
+            (Branches(), "it reads numbers, which would be those of all of them"),
+            (Shifts(), "it computes other numbers for the shortest one then"),
+            (Normed(), "it computes other numbers for the shortest one then"),
+        ):
+            with self.subTest(why=why):
+                found = addend.lm.attribute(model, [PROMPT, PROMPT[1:]], [[9, 17], [4]], baseline=PAD)
+                alone = addend.lm.attribute(model, PROMPT[1:], [4], baseline=PAD)
+                self.assertRegex(found[1].notes[-1], why)
+                np.testing.assert_array_equal(found[1].matrix, alone.matrix)
+                self.assertEqual(found[1].notes[:-1], alone.notes)
+
+    def test_an_encoder_decoder(self):
+        model, source, after, start = Translator(), PROMPT, self.continuation, 3
+        generation = {"decoder_start_token_id": start}
+
+        def numbers(source, written):
+            with torch.no_grad():
+                logits = model(torch.tensor([source]), decoder_input_ids=torch.tensor([written]))
+            return [logits[0].log_softmax(-1)[k, one].item() for k, one in enumerate(after)]
+
+        found = addend.lm.attribute(model, source, after, baseline=PAD, generation=generation)
+        self.assertEqual(found.ids, [*source, start, *after])
+        self.assertEqual((found.source_length, found.prompt_length, found.kept), (6, 7, [6]))
+        np.testing.assert_allclose(found.values, numbers(source, [start, *after]), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.references, numbers([PAD] * 6, [start] + [PAD] * 4), rtol=0, atol=1e-12)
+        self.assert_adds(found)
+        for row in range(4):
+            self.assertTrue((found.matrix[row, 6] == 0) and (found.matrix[row, 7 + row :] == 0).all())
+            self.assertTrue((found.matrix[row, :6] != 0).all() and (found.matrix[row, 7 : 7 + row] != 0).all())
+        # With a linear head, and nothing but the source's values moving, contributions are products.
+        written = [start, *after]
+        same = [*[PAD] * 6, *written]
+        logit = addend.lm.attribute(model, source, after, baseline=same, generation=generation, target="logit")
+        with torch.no_grad():
+            moved = [model.read(torch.tensor(one)) for one in (source, [PAD] * 6)]
+            places = torch.arange(6).double()[:, None].sin()
+            state = torch.tanh(model.mix(model.write(torch.tensor(written)).cumsum(0)))
+            weights = [(model.query(state) @ model.key(one + places).T).softmax(-1) for one in moved]
+            for row, one in enumerate(after):
+                # Content first: the value moves at the weight of the value, the weight at the reference of the content.
+                total = weights[0][row] @ ((moved[0] - moved[1]) @ model.head.weight[one])
+                total += (weights[0] - weights[1])[row] @ ((moved[1] + places) @ model.head.weight[one])
+                self.assertAlmostEqual(logit.matrix[row].sum(), total.item(), delta=1e-12)
+        self.assertIn("4 generated tokens, source of 6; baseline 0", str(found))
+        groups = found.by([("a", slice(0, 3))]).groups
+        self.assertEqual([group.name for group in groups], ["a", "other tokens of the source", "other generated tokens"])
+        self.assertEqual(json.loads(re.search(r'id="data">(.*?)</script>', found.to_html()).group(1))["source_length"], 6)
+
+    def test_an_encoder_decoder_goes_on_by_itself_and_reads_several_sources(self):
+        model, generation = Translator(), {"decoder_start_token_id": 3}
+        sources = [PROMPT, PROMPT[2:], PROMPT[1:]]
+        found = addend.lm.attribute(model, sources, baseline=PAD, max_new_tokens=3, generation=generation)
+        self.assertIn((3, 6), model.shapes)
+        for one, source in zip(found, sources):
+            written = [3]
+            for _ in range(3):
+                with torch.no_grad():
+                    logits = model(torch.tensor([source]), decoder_input_ids=torch.tensor([written]))
+                written.append(int(logits[0, -1].argmax()))
+            self.assertEqual(one.ids, source + written)
+            alone = addend.lm.attribute(model, source, baseline=PAD, max_new_tokens=3, generation=generation)
+            self.assert_same(one, alone)
+        model.generation_config = types.SimpleNamespace(decoder_start_token_id=3)
+        self.assertEqual(addend.lm.attribute(model, PROMPT, baseline=PAD, max_new_tokens=3), addend.lm.attribute(
+            model, PROMPT, baseline=PAD, max_new_tokens=3, generation=generation))
+        again = addend.lm.attribute(model, PROMPT, [3, 9], baseline=PAD)
+        self.assertIn("begins with what the decoder begins with again", again.warnings[0])
+        made = types.SimpleNamespace(sequences=torch.tensor([[3, 9, 17]]))
+        self.assertEqual(addend.lm.attribute(model, PROMPT, made, baseline=PAD).continuation_ids, [9, 17])
+        with self.assertRaisesRegex(ValueError, "layers=True is for decoders"):
+            addend.lm.attribute(model, PROMPT, [9], baseline=PAD, layers=True)
+        del model.generation_config
+        with self.assertRaisesRegex(ValueError, "nobody says which token the decoder begins with"):
+            addend.lm.attribute(model, PROMPT, [9], baseline=PAD)
+
+    def test_two_policies_side_by_side(self):
+        for other, called in (({"content_first": "none"}, "content_first=none"), ({"preset": "fast"}, "preset=fast")):
+            found = self.attribute(compare=other)
+            alone = self.attribute(**other)
+            self.assertEqual(found.compared.policy, called)
+            np.testing.assert_array_equal(found.matrix, self.attribute().matrix)
+            np.testing.assert_array_equal(found.compared.matrix, alone.matrix)
+            self.assertEqual(found.compared.leftovers, alone.leftovers)
+            for one, row in zip(found.compared.disagreements, zip(found.matrix, alone.matrix)):
+                shares = [numbers / np.abs(numbers).sum() for numbers in row]
+                self.assertAlmostEqual(one, np.abs(shares[0] - shares[1]).sum() / 2, delta=1e-12)
+            for note in alone.notes:
+                self.assertIn("%s: %s" % (called, note), found.notes)
+            self.assertEqual(pickle.loads(pickle.dumps(found)), found)
+            self.assertIn("under %s (apart" % called, str(found))
+            self.assertLessEqual(max(map(len, str(found).split("\n"))), 80)
+            self.assertEqual(found.compared, self.attribute(context=addend.Context(preset="faithful"),
+                                                            compare=addend.Context(**{"preset": "faithful", **other})).compared)
+        batch = addend.lm.attribute(self.model, [PROMPT, PROMPT[1:]], [self.continuation] * 2, baseline=PAD, compare=other)
+        np.testing.assert_allclose(batch[0].compared.matrix, alone.matrix, rtol=0, atol=1e-12)
+        self.assertIn(" 0  9  ", str(found.by([("a", slice(0, 3))])))
+        for compare, error, says in (
+            ({"preset": "faithful"}, ValueError, "the policy of the run itself"),
+            ({"no_such": 1}, TypeError, "no_such"),
+        ):
+            with self.assertRaisesRegex(error, says):
+                self.attribute(compare=compare)
+        with self.assertRaisesRegex(TypeError, "compare is a Context"):
+            self.attribute(context=addend.Context(preset="faithful"), compare={"preset": "fast"})
+
+    def test_policies_that_disagree_are_a_warning(self):
+        class Gated(nn.Module):
+            """The first token opens an attention, and what stands there is the second one's."""
+
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding.from_pretrained(torch.tensor([[-9, 0], [27, 0], [-9, 2.0]]).double())
+
+            def forward(self, ids):
+                scores, content = self.table(ids).cumsum(1).split(1, 2)
+                weights = torch.cat([scores, -scores], 2).softmax(2)[:, :, None]
+                values = torch.stack([content, torch.zeros_like(content)], 2)
+                return (weights @ values)[:, :, 0] * torch.arange(3.0).double()
+
+        options = {"baseline": [0, 0, 0], "target": "logit", "compare": {"content_first": "none"}}
+        found = addend.lm.attribute(Gated(), [1, 2], [1], **options)
+        # All of the product is the content's here, and a half of it by half.
+        np.testing.assert_allclose(found.matrix, [[0, 2, 0]], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(found.compared.matrix, [[1, 1, 0]], rtol=0, atol=1e-6)
+        self.assertAlmostEqual(found.compared.disagreements[0], 0.5, delta=1e-6)
+        says = "under content_first=none more than a third of the contributions goes to other tokens (50 %)"
+        self.assertTrue(found.warnings[-1].startswith(says), found.warnings)
+        self.assertIn("WARNING: " + says, " ".join(str(found).split()))
+        self.assertFalse(self.attribute(compare={"content_first": "none"}).warnings)
+
+    def test_parts_that_cancel_are_told(self):
+        model = nn.Sequential(nn.Embedding.from_pretrained(torch.tensor([[0.0, 0], [1e4, 1], [-1e4, 0]]).double()))
+        found = addend.lm.attribute(lambda ids: model(ids).cumsum(1), [1, 2], [0], baseline=0, target=(0, 1))
+        says = "without their signs these parts come to 2e+04 times the difference that they sum to"
+        self.assertIn("WARNING: in row 0 " + says, " ".join(str(found).split()))
+        data = json.loads(re.search(r'id="data">(.*?)</script>', found.to_html()).group(1))
+        self.assertIn(says, data["cancelling"][0])
+        self.assertEqual(self.attribute()._cancelling(0), "")
 
     def test_baselines(self):
         own = list(reversed(range(10)))
@@ -682,6 +940,7 @@ print(json.dumps(found.matrix))
             (dict(span=[]), "no slice of the generated tokens"),
             (dict(keep="all"), "keep is"),
             (dict(rows_per_run=0), "one row at least"),
+            (dict(prompts_per_run=0), "one prompt at least"),
             (dict(continuation=None, max_new_tokens=0), "one token at least"),
             (dict(prompt=[PROMPT, PROMPT]), "2 prompts take a list of as many continuations"),
             (dict(prompt=[{"role": "user", "content": "w5"}]), "apply_chat_template"),
@@ -701,7 +960,7 @@ print(json.dumps(found.matrix))
                 self.attribute(**options)
         seq2seq = Llama()
         seq2seq.config = types.SimpleNamespace(is_encoder_decoder=True)
-        with self.assertRaisesRegex(ValueError, "only decoders"):
+        with self.assertRaisesRegex(ValueError, "does not take input_ids and decoder_input_ids"):
             self.attribute(model=seq2seq)
 
 
