@@ -63,6 +63,35 @@ class HalfHead(Decoder):
         return self.head(torch.where(x > 0, x, x * 0.1 - 1))
 
 
+class Opened(nn.Module):
+    """The ids 1 and 5 open an attention, and 2 is what stands there."""
+
+    def __init__(self):
+        super().__init__()
+        rows = [[27.0 if k in (1, 5) else -9.0, float(k == 2)] for k in range(12)]
+        self.table = nn.Embedding.from_pretrained(torch.tensor(rows))
+
+    def forward(self, input_ids):
+        scores, content = self.table(input_ids).cumsum(1).split(1, 2)
+        weights = torch.cat([scores, -scores], 2).softmax(2)[:, :, None]
+        values = torch.stack([content, torch.zeros_like(content)], 2)
+        return (weights @ values)[:, :, 0] * torch.arange(12.0)
+
+
+class Shifts(Decoder):
+    """Counts positions from the end of the padding."""
+
+    def forward(self, input_ids):
+        return super().forward(input_ids) * input_ids.shape[1]
+
+
+class Translator(Decoder):
+    """Reads a source, and goes on behind it."""
+
+    def forward(self, input_ids, decoder_input_ids):
+        return self.head(self.table(input_ids).sum(1, keepdim=True) + self.table(decoder_input_ids).cumsum(1))
+
+
 class NoPad:
     """A tokenizer without a token of padding."""
 
@@ -78,6 +107,11 @@ class NoPad:
 def explained(model: Any = None, **options: Any) -> Any:
     options = {"continuation": [4, 7], "baseline": 0, "preset": "faithful", **options}
     return addend.lm.attribute(Decoder() if model is None else model, PROMPT, **options)
+
+
+def several(model: Any) -> Any:
+    options = {"baseline": 0, "preset": "faithful"}
+    return addend.lm.attribute(model, [PROMPT, PROMPT[1:]], [[4, 7], [4, 7]], **options)
 
 
 @dataclasses.dataclass
@@ -99,6 +133,17 @@ TABLE = [
     LanguageNoted("unlikely", ("2 of the generated tokens have not the largest logit when the text is run at once",),
                   True, lambda: explained(Elsewhere(), continuation=None, max_new_tokens=2)),
     LanguageNoted("conditions", ("conditions or indices depend on the input",), True, lambda: explained(Decoder(True))),
+    LanguageNoted("policies", ("under content_first=none more than a third of the contributions goes to other tokens",), True,
+                  lambda: explained(Opened(), baseline=[0] * 5, target="logit", compare={"content_first": "none"})),
+    LanguageNoted("of_the_other_policy", ("preset=fast: much is left over",), True,
+                  lambda: explained(Opened(), baseline=[0, 0, 2, 0, 0], target="logit", compare={"preset": "fast"})),
+    LanguageNoted("magnitude", ("conditions or indices depend on the input",), True,
+                  lambda: explained(Decoder(True), by_magnitude="attention+gate")),
+    LanguageNoted("one_by_one", ("the model does not take several prompts at once (it computes other numbers",), False,
+                  lambda: several(Shifts())[0]),
+    LanguageNoted("of_several", ("conditions or indices depend on the input",), True, lambda: several(Decoder(True))[0]),
+    LanguageNoted("encoder", ("the continuation begins with what the decoder begins with again",), True,
+                  lambda: explained(Translator(), continuation=[3, 4], generation={"decoder_start_token_id": 3})),
     LanguageNoted("of_layers", ("layers: conditions or indices depend on the input",), True,
                   lambda: explained(HalfHead(), layers=True)),
 ]

@@ -318,6 +318,13 @@ class PagesTest(unittest.TestCase):
             self.says(shown.top, "there (%s)." % data["reference_reason"], not known)
         self.says(shown.open, "reference, on the baseline", known)
         self.says(shown.open, "reference, which stands for the baseline", not known)
+        self.says(shown.top, "The source of ", data["source_length"] > 0)
+        self.says(shown.top, "The prompt of ", data["source_length"] == 0)
+        self.says(shown.open, "without their signs these parts come to"[1:], bool(data["cancelling"][0]))
+        self.says(shown.open, ", which answers another question, the same number has the parts", data["compared"] is not None)
+        if data["compared"] is not None:
+            share = "%.0f %% of the contributions goes to other tokens" % (100 * data["compared"]["disagreements"][0])
+            self.says(shown.open, share, True)
         chances = data["target"] == "log-probability"
         finite = data["values"][0] is not None
         self.says(shown.top, "As a probability: ", chances and finite)
@@ -352,6 +359,8 @@ class PagesTest(unittest.TestCase):
                     pages.append((str(change), browser.page_with(page, changed(data, change))))
         one_by_one = {
             "kept": ([], [0]),
+            "source_length": (0, 2),
+            "cancelling.0": ("", "without their signs these parts come to 2e+03 times the difference"),
             "target": ("log-probability", "entropy"),
             "values.0": (data["values"][0], None),
         }

@@ -8,6 +8,7 @@ import os
 import pickle
 import re
 import sys
+import types
 import unittest
 import warnings
 
@@ -213,6 +214,12 @@ class Cases:
         self.assertEqual([group.positions[-1] + 1 for group in found.groups[:2]], ends)
         self.assert_adds(found)
         np.testing.assert_allclose(found.group_matrix.sum(1), found.matrix.sum(1), rtol=0, atol=1e-12)
+        self.assertEqual([group.name for group in found.by("roles").groups[:2]], ["system", "user"])
+        self.assertEqual(found.by("turns"), found)
+        without = tokenizer_of(self.architecture == "GPT-2")
+        without.chat_template = None
+        with self.assertRaisesRegex(ValueError, "the tokenizer has no chat template: set tokenizer.chat_template"):
+            addend.lm.attribute(self.model, MESSAGES, " On the mat.", without)
         by_itself = self.attribute(MESSAGES, max_new_tokens=2)
         self.assertEqual(by_itself.prompt_length, len(asked))
 
@@ -227,8 +234,17 @@ class Cases:
         for row, prompt in enumerate(prompts):
             alone = self.attribute(prompt, max_new_tokens=4)
             self.assertEqual(alone.continuation_ids, made[row].tolist()[: len(alone.rows)])
-            self.assertEqual(found[row], alone)
-            np.testing.assert_array_equal(given[row].matrix, alone.matrix)
+            for one in (found[row], given[row]):
+                self.assertEqual((one.ids, one.notes), (alone.ids, alone.notes))
+                np.testing.assert_allclose(one.matrix, alone.matrix, rtol=0, atol=SUM)
+                np.testing.assert_allclose(one.values, alone.values, rtol=0, atol=SUM)
+
+    def test_two_policies(self):
+        found = self.attribute(compare={"content_first": "none"})
+        alone = self.attribute(content_first="none")
+        np.testing.assert_array_equal(found.compared.matrix, alone.matrix)
+        total = found.compared.matrix.sum(1) + found.compared.references + found.compared.leftovers
+        np.testing.assert_allclose(total, found.values, rtol=0, atol=SUM)
 
     def terms(self, ids):
         """The embeddings and what every block returned, by hooks of PyTorch; and the norm that reads their sum."""
@@ -320,7 +336,157 @@ class Cases:
             self.attribute(self.text, max_new_tokens=2)
 
 
+def translator_of(name, words):
+    """A small random encoder-decoder with as many words."""
+    ids = {"vocab_size": words, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    halves = {
+        "%s_%s" % (half, key): one
+        for half in ("encoder", "decoder") for key, one in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 24))
+    }
+    if name == "T5":
+        config = transformers.T5Config(
+            **ids, d_model=16, d_kv=4, d_ff=24, num_layers=2, num_heads=4, decoder_start_token_id=0, initializer_factor=2.0
+        )
+        model = transformers.T5ForConditionalGeneration(config)
+    else:
+        kind, model = {
+            "BART": (transformers.BartConfig, transformers.BartForConditionalGeneration),
+            "Marian": (transformers.MarianConfig, transformers.MarianMTModel),
+            "mBART": (transformers.MBartConfig, transformers.MBartForConditionalGeneration),
+        }[name]
+        start = {"BART": 2, "Marian": 0, "mBART": 5}[name]
+        config = kind(
+            **ids, **halves, d_model=16, max_position_embeddings=64, init_std=0.25, decoder_start_token_id=start
+        )
+        model = model(config)
+        model.generation_config.forced_eos_token_id = None  # or the last token would not be that of the largest logit
+    return model.eval()
+
+
+class TranslatorCases:
+    """Tests of an encoder-decoder."""
+
+    name = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tokenizer = tokenizer_of(False)
+        torch.manual_seed(3)
+        cls.model = translator_of(cls.name, len(cls.tokenizer))
+        cls.start = cls.model.config.decoder_start_token_id
+        cls.texts = ["The dog ran to the cat", "A cat", "She said that"]
+        cls.sources = [cls.tokenizer(text)["input_ids"] for text in cls.texts]
+        cls.after = cls.tokenizer(" and sat on the mat.", add_special_tokens=False)["input_ids"]
+
+    def attribute(self, source=None, continuation=None, **options):
+        return addend.lm.attribute(
+            self.model, self.texts[0] if source is None else source, continuation, self.tokenizer, **options
+        )
+
+    def rows(self, source, written, after):
+        """The logits that generated tokens are taken from."""
+        with torch.no_grad():
+            logits = self.model(
+                input_ids=torch.tensor([source]), attention_mask=torch.ones(1, len(source), dtype=torch.long),
+                decoder_input_ids=torch.tensor([written]), use_cache=False,
+            ).logits[0].double()
+        return logits[: len(after)]
+
+    def generated(self, source, **options):
+        given = torch.tensor([source])
+        with torch.no_grad():
+            made = self.model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=5, **options)
+        return made[0].tolist()
+
+    def assert_adds(self, found):
+        total = found.matrix.sum(1) + found.references + found.leftovers
+        np.testing.assert_allclose(total, found.values, rtol=0, atol=SUM)
+        self.assertLess(max(map(abs, found.leftovers)), 2 * SUM)
+
+    def test_numbers_are_those_of_pytorch_and_parts_add_up(self):
+        source, start, after = self.sources[0], self.start, self.after
+        for keep in ("special", None):
+            found = self.attribute(source, after, keep=keep)
+            self.assertEqual(found.ids, [*source, start, *after])
+            first = len(source) + 1
+            self.assertEqual((found.source_length, found.prompt_length), (len(source), first))
+            own = {first - 1, *(k for k, one in enumerate(found.ids) if keep and one < len(SPECIAL))}
+            self.assertEqual(found.kept, sorted(own | {k for k, one in enumerate(found.ids) if one == 0}))
+            base = [one if k in own else 0 for k, one in enumerate(found.ids)]
+            self.assertEqual(found.baseline, base)
+            for ids, numbers in ((found.ids, found.values), (base, found.references)):
+                log = self.rows(ids[: first - 1], ids[first - 1 :], after).log_softmax(-1)
+                expected = log.gather(1, torch.tensor(after)[:, None]).flatten()
+                np.testing.assert_allclose(numbers, expected, rtol=0, atol=SAME)
+            self.assert_adds(found)
+            self.assertEqual(found.notes, [])
+            for row in range(len(after)):
+                self.assertTrue((found.matrix[row, first + row :] == 0).all())
+                self.assertTrue((found.matrix[row, found.kept] == 0).all())
+                read = [k for k in range(first + row) if k not in found.kept]
+                self.assertTrue((found.matrix[row, read] != 0).all())
+
+    def test_contributions_are_those_of_a_decomposition_forward(self):
+        source, written = self.sources[0], [self.start, *self.after]
+        found = self.attribute(source, self.after, target="logit", keep=None)
+        baseline = torch.tensor([found.baseline[len(source) :]])
+        results = addend.compile(self.model, preset="faithful", outputs="output.logits", direction="forward").decompose(
+            input_ids=addend.Input(torch.tensor([source]), dims=1, baseline=0, first_component=0),
+            attention_mask=torch.ones(1, len(source), dtype=torch.long),
+            decoder_input_ids=addend.Input(torch.tensor([written]), dims=1, baseline=baseline, first_component=len(source)),
+            use_cache=False,
+        )
+        components = results["output.logits"].components.torch()[:, 0]
+        for row, one in enumerate(self.after):
+            np.testing.assert_allclose(found.matrix[row], components[:, row, one], rtol=0, atol=2 * SUM)
+
+    def test_it_goes_on_by_itself(self):
+        source = self.sources[0]
+        written = [self.start]
+        while len(written) < 6 and (len(written) == 1 or written[-1] != self.tokenizer.eos_token_id):
+            written.append(int(self.rows(source, written, written)[-1].argmax()))
+        found = self.attribute(max_new_tokens=5)
+        self.assertEqual(found.ids, [*source, *written])
+        self.assertEqual(found.notes, [])
+        beams = self.attribute(max_new_tokens=5, generation={"num_beams": 3})
+        self.assertEqual(beams.ids, [*source, *self.generated(source, num_beams=3, do_sample=False)])
+        torch.manual_seed(7)
+        expected = self.generated(source, do_sample=True, temperature=1.5)
+        torch.manual_seed(7)
+        sampled = self.attribute(max_new_tokens=5, generation={"do_sample": True, "temperature": 1.5})
+        self.assertEqual(sampled.ids, [*source, *expected])
+        for one in (found, beams, sampled):
+            self.assert_adds(one)
+
+    def test_a_continuation_in_every_form(self):
+        expected = self.attribute(self.sources[0], self.after)
+        made = types.SimpleNamespace(sequences=torch.tensor([[self.start, *self.after]]))
+        for continuation in (" and sat on the mat.", torch.tensor(self.after), made):
+            self.assertEqual(self.attribute(self.texts[0], continuation), expected)
+
+    def test_sources_that_are_padded(self):
+        for side in ("right", "left"):
+            self.tokenizer.padding_side = side
+            padded = self.tokenizer(self.texts, padding=True, return_tensors="pt")
+            self.tokenizer.padding_side = "left"
+            for options in ({}, {"span": "all"}, {"target": "entropy"}, {"rows_per_run": 2}, {"prompts_per_run": 2}):
+                found = self.attribute(padded, [self.after, self.after[:3], self.after[1:]], **options)
+                for k, after in enumerate((self.after, self.after[:3], self.after[1:])):
+                    alone = self.attribute(self.texts[k], after, **options)
+                    np.testing.assert_allclose(found[k].matrix, alone.matrix, rtol=0, atol=2 * SUM)
+                    np.testing.assert_allclose(found[k].values, alone.values, rtol=0, atol=SUM)
+                    np.testing.assert_allclose(found[k].references, alone.references, rtol=0, atol=SUM)
+                    self.assertEqual((found[k].ids, found[k].notes), (alone.ids, alone.notes))
+
+    def test_nothing_warns(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.attribute(max_new_tokens=2)
+
+
 def add_cases():
+    for name in ("T5", "BART", "Marian", "mBART"):
+        globals()[name + "Test"] = type(name + "Test", (TranslatorCases, unittest.TestCase), {"name": name})
     for architecture in ("GPT-2", "Llama", "Mistral"):
         for attention in ("eager", "sdpa"):
             name = "".join(one for one in architecture if one.isalnum()) + attention.capitalize() + "Test"

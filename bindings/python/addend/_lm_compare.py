@@ -12,7 +12,7 @@ _APART = 1 / 3
 
 @dataclasses.dataclass(eq=False)
 class Comparison:
-    """The same numbers under another policy.
+    """Contributions to the same numbers under another policy.
 
     For each row ``reference + contributions + leftover`` is the value here too.
 
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def name_of_policy(other: Mapping[str, str], own: Mapping[str, str]) -> str:
-    """What a policy is called beside another one: the choices in which it differs.
+    """The name of a policy beside another one: the choices in which it differs.
 
     Raises:
         ValueError: it does not.

@@ -96,7 +96,7 @@ class Runner:
         return as_context(options.get("context"), **choices).policy
 
     def with_policy(self, given: Any) -> "Runner":
-        """The same model with other choices of a policy: a mapping of those that differ, or a `Context`."""
+        """Returns a runner of the same model with other choices of a policy: a mapping of those that differ, or a `Context`."""
         twin = copy.copy(self)
 
         def other(options: Dict[str, Any]) -> Dict[str, Any]:

@@ -99,7 +99,7 @@ def _spans(span: Any, count: int) -> List[List[int]]:
 
 
 def _one_target(target: Any, ids: Sequence[int], tokenizer: Tokenizer) -> Tuple[str, str, List[int], List[int]]:
-    """What a reader calls it, its kind, and the classes of each generated token."""
+    """Returns what a reader calls it, its kind, and the classes of each generated token."""
     if isinstance(target, (list, tuple)):
         if len(target) != 2:
             raise ValueError("a contrast is of two tokens, (this, that), not of %d" % len(target))

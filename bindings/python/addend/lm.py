@@ -304,7 +304,7 @@ def _chosen(questions: Sequence[Question], rows: Optional[int]) -> List[slice]:
 def _result(
     asked: _Asked, runs: List[Run], of_layers: Optional["_OfLayers"], other: Optional[str], others: Optional[List[Run]]
 ) -> TokenAttribution:
-    """What a reader gets.
+    """Puts the runs of one prompt together.
 
     Args:
         other: what the policy that is compared is called, and `others`: its runs.

@@ -230,7 +230,7 @@ class LmTest(unittest.TestCase):
         self.assertLess(max(map(abs, found.recovery_errors)), 1e-10)
 
     def assert_same(self, found, expected):
-        """The same to rounding."""
+        """Compares two attributions up to rounding."""
         self.assert_adds(found)
         one, two = found.to_dict(), expected.to_dict()
         numbers = ("matrix", "values", "references")
