@@ -25,7 +25,7 @@ LOW, HIGH = "#b98700", "#6f2da8"
 SIGNED = LinearSegmentedColormap.from_list("addend_signed", [DOWN, MIDDLE, UP], 257)
 # Lighter, as text stands on it.
 SIGNED_FILL = LinearSegmentedColormap.from_list("addend_signed_fill", ["#5596d8", "#ffffff", "#ec8025"], 257)
-ORDERED = LinearSegmentedColormap.from_list("addend_ordered", [LOW, HIGH])
+ORDERED = LinearSegmentedColormap.from_list("addend_ordered", [LOW, HIGH]).with_extremes(bad=SOFT)  # what is missing too
 
 LABEL, SMALL = 9.0, 8.0
 _INCH = 72.0

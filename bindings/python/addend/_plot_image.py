@@ -51,8 +51,8 @@ def image(
             ``[1, channels, height, width]``, as `attribute` returns it, whose channels are added up. Or an `Explanation`,
             or an `Attribution` of one number, whose components are the pixels of an image: ``Input(image, dims=(2, 3))``.
             A map may be coarser than the photograph, by a whole number.
-        photograph: in colour or in gray, with channels first or last, bytes or numbers in 0..1. Gray may have any range.
-            Without one, the map is drawn alone.
+        photograph: an image of Pillow or an array, in colour or in gray, with channels first or last, bytes or numbers in
+            0..1. Gray may have any range. Without one, the map is drawn alone.
         value: of an array, as for `waterfall`, and so are the three that follow.
         reference: of an array.
         leftover: of an array.
@@ -144,6 +144,9 @@ def _channels(shape: Tuple[int, ...]) -> int:
 
 def _photograph(photograph: Any, size: Tuple[int, int]) -> Any:
     """The photograph as ``[height, width, 3]`` in 0..1."""
+    if hasattr(photograph, "mode") and hasattr(photograph, "convert"):  # an image of Pillow
+        as_it_is = photograph.mode in ("L", "RGB", "I", "F") or photograph.mode.startswith("I;")
+        photograph = numpy.asarray(photograph if as_it_is else photograph.convert("RGB"))
     is_bytes = str(getattr(photograph, "dtype", "")).endswith("uint8")
     pixels, _ = as_numbers(photograph, "the photograph")
     shape = list(pixels.shape)

@@ -355,31 +355,74 @@ def as_numbers(given: Any, what: str) -> Tuple[Any, float]:
             raise TypeError("%s are complex numbers; a figure shows real ones" % what)
         return given.to("float64", "cpu").numpy().copy(), epsilon
     try:
-        array = numpy.asarray(given)
+        array = _of_pandas(given) if _is_frame(given) or _is_series(given) else numpy.asarray(given)
         epsilon = float(numpy.finfo(array.dtype).eps) if array.dtype.kind == "f" else _DOUBLE
-        if array.dtype.kind == "c":
-            raise TypeError("they are complex")
+        # NumPy would make numbers of texts and of dates.
+        if array.dtype.kind not in "biufO" or any(isinstance(one, str) for one in array.flat if array.dtype.kind == "O"):
+            raise TypeError("they are %s" % ("complex" if array.dtype.kind == "c" else "texts or dates"))
         return array.astype("float64"), epsilon
     except (TypeError, ValueError) as error:
         raise TypeError("%s are no array of numbers but a %s (%s)" % (what, type(given).__name__, error)) from None
 
 
-def table_of(data: Any, names: Sequence[str], rows: int) -> Any:
+def _of_pandas(given: Any) -> Any:
+    """A frame or a series as an array; what is missing is NaN."""
+    columns = [given.iloc[:, k] for k in range(given.shape[1])] if _is_frame(given) else [given]
+    for column in columns:
+        # The kind is also known of extension types, such as nullable integers.
+        if column.dtype != object and getattr(column.dtype, "kind", "O") not in "biufc":
+            raise TypeError('column "%s" is of the type %s: make numbers of it, such as codes' % (column.name, column.dtype))
+    if all(isinstance(column.dtype, numpy.dtype) for column in columns):
+        return numpy.asarray(given)
+    return given.to_numpy(dtype="float64", na_value=math.nan)
+
+
+def table_of(data: Any, names: Sequence[str], rows: int, explained: Any, column: Optional[int] = None) -> Any:
     """The numbers of the inputs, ``[rows, features]``, beside contributions of that shape. A frame may have its columns in
-    another order."""
+    another order.
+
+    Args:
+        data: the numbers, or with a column those of it alone.
+        names: of the features.
+        rows: how many there are.
+        explained: what the contributions were read from.
+        column: the place of the feature whose numbers are wanted, ``[rows]``; all of them unless given.
+    """
+    _require_order_of(explained, data)
     if _is_frame(data):
         own = [str(name) for name in data.columns]
         if set(own) != set(names) or len(own) != len(names):
             unknown = sorted(set(own) ^ set(names))
-            raise ValueError("data has other columns than the contributions: %s" % ", ".join(unknown[:6]))
-        data = data.iloc[:, [own.index(name) for name in names]]
+            raise ValueError("data has other columns than the contributions: %s" % (
+                ", ".join(unknown[:6]) or "%d of them, not %d" % (len(own), len(names))))
+        if own != list(names):
+            again = [name for name in own if own.count(name) > 1]
+            if again:
+                raise ValueError(
+                    "several columns of data are called %s, and columns stand in another order than the contributions: give "
+                    "them in that order" % again[0]
+                )
+            data = data.iloc[:, [own.index(name) for name in names]]
     numbers, _ = as_numbers(data, "data")
+    if column is not None and numbers.shape == (rows,):
+        return numbers
     if numbers.shape != (rows, len(names)):
         raise ValueError(
-            "data is [rows, features] as the contributions are, %s, this has shape %s"
-            % ([rows, len(names)], list(numbers.shape))
+            "data is [rows, features] as the contributions are, %s%s, this has shape %s"
+            % ([rows, len(names)], "" if column is None else ", or [%d]" % rows, list(numbers.shape))
         )
-    return numbers
+    return numbers if column is None else numbers[:, column]
+
+
+def _require_order_of(explained: Any, data: Any) -> None:
+    """Throws where contributions and data have the same rows by their labels, but not in the same order."""
+    if (_is_frame(explained) or _is_series(explained)) and (_is_frame(data) or _is_series(data)):
+        index, own = explained.index, data.index
+        if len(index) == len(own) and not index.equals(own) and index.sort_values().equals(own.sort_values()):
+            raise ValueError(
+                "the index of data has the rows of the contributions in another order: give data.loc[contributions.index], or "
+                "where the rows do stand in one order, both with reset_index(drop=True)"
+            )
 
 
 def _is_frame(given: Any) -> bool:

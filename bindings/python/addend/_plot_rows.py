@@ -62,7 +62,7 @@ def beeswarm(
     """
     parts = _rows_of(explained, names, value, reference, leftover, notes, "beeswarm")
     numbers = parts.contributions
-    table = None if data is None else table_of(data, parts.names, len(numbers))
+    table = None if data is None else table_of(data, parts.names, len(numbers), explained)
     chosen = shown_of(numpy.abs(numbers).mean(0), max_shown)
     labels = names_of(parts)
     lanes = [(labels[k], numbers[:, k], None if table is None else _shares(table[:, k])) for k in chosen.own]
@@ -108,7 +108,11 @@ def beeswarm(
         bar.ax.set_yticklabels(["low", "high"], size=SMALL)
         bar.set_label("feature", size=SMALL)
         bar.outline.set_visible(False)
-        lines.insert(1, Line("Low and high are the 5th and the 95th percentile of each feature."))
+        lines.insert(1, Line("Low and high are the 5th and the 95th percentile of each feature, or where these are equal its "
+                             "least and its largest number."))
+        lost = int((~numpy.isfinite(table[:, chosen.own])).sum())
+        if lost:
+            lines.insert(2, Line("%s gray: what the feature is there is missing or not finite." % plural(lost, "dot")))
     write_below(ax, lines)
     if new:
         grow(ax, height)
@@ -142,11 +146,7 @@ def scatter(
     """
     parts = _rows_of(explained, names, value, reference, leftover, notes, "scatter")
     at = _place_of(feature, parts.names)
-    one_column = getattr(data, "ndim", None) == 1 or (isinstance(data, (list, tuple)) and numpy.ndim(data[0]) == 0)
-    if one_column:
-        x = table_of(numpy.asarray(data).reshape(-1, 1), [parts.names[at]], len(parts.contributions))[:, 0]
-    else:
-        x = table_of(data, parts.names, len(parts.contributions))[:, at]
+    x = table_of(data, parts.names, len(parts.contributions), explained, at)
     y = parts.contributions[:, at]
     new = ax is None
     ax = axes_of(ax, WIDTH, 4.4)

@@ -391,6 +391,59 @@ class BeeswarmTest(Figures):
         self.assertTrue(np.isnan(np.asarray(found["feature 2"].get_array())[3]))
         self.assertIsNone(found["feature 4"].get_array())
         found["feature 2"].figure.canvas.draw()
+        # They are seen, in the colour of what has none.
+        for dots, row in ((found["feature 2"], 3), (found["feature 4"], 0)):
+            colour = dots.get_facecolor()[row % len(dots.get_facecolor())]
+            self.assertEqual((colors.to_hex(colour), round(colour[3], 2)), (_plot_axes.SOFT, 0.85))
+        self.assertIn("61 dots gray: what the feature is there is missing or not finite.",
+                      [text for text, *_ in paragraphs(found["feature 2"].axes)])
+
+    def test_columns_of_one_name_keep_their_places(self):
+        import pandas
+
+        given = pandas.DataFrame(self.numbers[:, :3], columns=["a", "b", "a"])
+        data = pandas.DataFrame(self.data[:, :3], columns=["a", "b", "a"])
+        for place in range(3):
+            np.testing.assert_allclose(
+                plots.scatter(given, place, data).collections[0].get_offsets(),
+                np.stack([self.data[:, place], self.numbers[:, place]], 1))
+        with self.assertRaisesRegex(ValueError, "several columns of data are called a"):
+            plots.beeswarm(given, data.iloc[:, [1, 0, 2]])
+        with self.assertRaisesRegex(ValueError, "other columns than the contributions: 2 of them, not 3"):
+            plots.beeswarm(given, data.iloc[:, :2])
+
+    def test_rows_of_frames_stand_in_one_order(self):
+        import pandas
+
+        given = pandas.DataFrame(self.numbers[:, :3], columns=list("abc"))
+        data = pandas.DataFrame(self.data[:, :3], columns=list("abc"))
+        for other in (data.iloc[::-1], data["b"].iloc[::-1]):
+            with self.assertRaisesRegex(ValueError, "the rows of the contributions in another order"):
+                plots.scatter(given, "b", other)
+        # Labels of other rows say nothing.
+        data.index += 7
+        plots.scatter(given, "b", data["b"])
+
+    def test_tables_hold_numbers(self):
+        import pandas
+
+        def frame(column):
+            return pandas.DataFrame({"a": column, "b": self.data[:, 1], "c": self.data[:, 2]})
+
+        numbers = self.numbers[:, :3]
+        dates = pandas.to_datetime(["2024-05-17"] * 60)
+        for column, told in ((["3"] * 60, "texts or dates"), (pandas.Categorical(["3"] * 60), 'column "a" is of the type category'),
+                             (dates, 'column "a" is of the type datetime')):
+            with self.assertRaisesRegex(TypeError, told):
+                plots.beeswarm(numbers, frame(column), names=list("abc"))
+        for given in (np.array(["3"] * 60), np.array(dates)):
+            with self.assertRaisesRegex(TypeError, "texts or dates"):
+                plots.scatter(numbers, 0, given)
+        with self.assertRaisesRegex(ValueError, r"or \[60\], this has shape \[0\]"):
+            plots.scatter(numbers, 0, [])
+        # Nullable integers may be missing.
+        ax = plots.scatter(numbers, "a", frame(pandas.array([1, None] * 30, dtype="Int64")), names=list("abc"))
+        self.assertIn("30 rows not drawn", paragraphs(ax)[1][0])
 
     def test_a_leftover_has_a_lane(self):
         value = self.numbers.sum(1) + 1 + self.random.normal(size=60)
@@ -422,12 +475,16 @@ class ImageTest(Figures):
         return ax.images if len(ax.images) == 2 else (None, *ax.images)
 
     def test_a_map_over_a_photograph_in_colour(self):
+        from PIL import Image
+
         layouts = [
             (self.numbers, self.photograph),
             (self.numbers[None], self.photograph.transpose(2, 0, 1)),
             (self.numbers.sum(0), self.photograph.transpose(2, 0, 1)[None]),
             (torch.tensor(self.numbers.transpose(1, 2, 0)), torch.tensor(self.photograph)),
             (self.numbers, np.round(255 * self.photograph).astype("uint8")),
+            (self.numbers, Image.fromarray(np.round(255 * self.photograph).astype("uint8"))),
+            (self.numbers, Image.fromarray(np.round(255 * self.photograph).astype("uint8")).convert("RGBA")),
         ]
         for numbers, photograph in layouts:
             ax = plots.image(numbers, photograph, value=2.0, reference=2.0 - self.numbers.sum())
