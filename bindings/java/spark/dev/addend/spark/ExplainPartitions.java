@@ -54,6 +54,7 @@ final class ExplainPartitions implements MapPartitionsFunction<Row, Row> {
   private void explainChunk(Iterator<Row> rows, Deque<Row> results) {
     final List<Row> held = new ArrayList<>();
     final List<String> why = new ArrayList<>(); // by row; null: it can be attributed
+    final List<List<String>> notes = new ArrayList<>(); // by row
     double[] numbers = new double[Math.min(config.chunk(), 16) * config.length()];
     int accepted = 0;
     while (rows.hasNext() && accepted < config.chunk() && held.size() < (long) MOST_HELD * config.chunk()) {
@@ -61,17 +62,19 @@ final class ExplainPartitions implements MapPartitionsFunction<Row, Row> {
       if ((accepted + 1) * config.length() > numbers.length) {
         numbers = Arrays.copyOf(numbers, 2 * numbers.length);
       }
-      final String refused = reader.read(row, numbers, accepted * config.length());
+      final List<String> own = new ArrayList<>(0);
+      final String refused = reader.read(row, numbers, accepted * config.length(), own);
       held.add(row);
       why.add(refused);
+      notes.add(own);
       if (refused == null) {
         accepted++;
       }
     }
     final Iterator<Explained> explained =
-        (accepted == 0 ? List.<Explained>of() : Explainers.of(config, sha256).explain(numbers, accepted)).iterator();
+        (accepted == 0 ? List.<Explained>of() : Explainers.explain(config, sha256, numbers, accepted)).iterator();
     for (int k = 0; k < held.size(); k++) {
-      final Explained own = why.get(k) == null ? explained.next() : Explained.refused(why.get(k));
+      final Explained own = why.get(k) == null ? explained.next().noted(notes.get(k)) : Explained.refused(why.get(k));
       results.add(ResultColumns.row(held.get(k), stopAt(own, config), config));
     }
   }

@@ -1,5 +1,6 @@
 package dev.addend.spark;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.api.java.UDF1;
@@ -21,10 +22,11 @@ final class ExplainRow implements UDF1<Row, Row> {
   @Override
   public Row call(Row row) {
     final double[] numbers = new double[config.length()];
-    final String refused = reader.read(row, numbers, 0);
-    final List<Explained> explained = refused == null
-        ? Explainers.of(config, sha256).explain(numbers, 1)
-        : List.of(Explained.refused(refused));
-    return ResultColumns.row(null, ExplainPartitions.stopAt(explained.get(0), config), config);
+    final List<String> notes = new ArrayList<>();
+    final String refused = reader.read(row, numbers, 0, notes);
+    final Explained explained = refused == null
+        ? Explainers.explain(config, sha256, numbers, 1).get(0).noted(notes)
+        : Explained.refused(refused);
+    return ResultColumns.row(null, ExplainPartitions.stopAt(explained, config), config);
   }
 }

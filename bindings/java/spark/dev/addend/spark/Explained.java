@@ -1,6 +1,7 @@
 package dev.addend.spark;
 
 import dev.addend.Reason;
+import java.util.ArrayList;
 import java.util.List;
 
 /** The result of a row: its numbers, or why it has none. */
@@ -35,6 +36,17 @@ final class Explained {
     this.reasons = reasons;
     this.notes = notes;
     this.warnings = warnings;
+  }
+
+  /** A copy with notes of this row before those of its run. */
+  Explained noted(List<String> ofRow) {
+    if (ofRow.isEmpty()) {
+      return this;
+    }
+    final List<String> all = new ArrayList<>(ofRow);
+    all.addAll(notes);
+    return new Explained(
+        refused, target, value, reference, leftover, contributions, outcome, reasons, all, warnings);
   }
 
   static Explained refused(String why) {

@@ -121,6 +121,21 @@ final class Explainer {
     return all;
   }
 
+  /** Frees the model and what was made of it; nobody uses it any more. */
+  void close() {
+    if (plan != null) {
+      plan.close();
+    }
+    if (concepts != null) {
+      concepts.close();
+    }
+    if (baseline != null) {
+      baseline.close();
+    }
+    context.close();
+    model.close();
+  }
+
   private List<Explained> attribute(double[] numbers, int rows) {
     try (Tensor tensor = tensor(config, numbers, rows);
         Attribution attribution = attribute(request(tensor), rows)) {

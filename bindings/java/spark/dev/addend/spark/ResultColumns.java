@@ -26,14 +26,23 @@ final class ResultColumns {
 
   private ResultColumns() {}
 
-  /** All of them; numbers are null in rows that are refused. */
+  /**
+   * All of them; numbers are null in rows that are refused.
+   *
+   * @throws IllegalArgumentException if two contributions would have columns of the same name
+   */
   static StructType of(ExplainConfig config) {
     StructType columns = new StructType()
         .add(config.prefix() + "target", DataTypes.StringType, true)
         .add(config.prefix() + "value", DataTypes.DoubleType, true)
         .add(config.prefix() + "reference", DataTypes.DoubleType, true);
     if (config.hasContributionColumns()) {
+      final Set<String> names = new HashSet<>();
       for (String name : config.names()) {
+        if (!names.add(name.toLowerCase(Locale.ROOT))) {
+          throw new IllegalArgumentException("two components are called " + name + ", of which there cannot be two columns "
+              + "contribution_" + name + "; give others by names(...), or leave contributionColumns() out");
+        }
         columns = columns.add(config.prefix() + "contribution_" + name, DataTypes.DoubleType, true);
       }
     } else {

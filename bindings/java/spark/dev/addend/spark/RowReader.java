@@ -1,6 +1,7 @@
 package dev.addend.spark;
 
 import java.io.Serializable;
+import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -55,26 +56,28 @@ final class RowReader implements Serializable {
    * Reads the numbers of a row.
    *
    * @param into where they are written, from {@code offset} on
+   * @param notes where a sentence is put for each number that the model is given another one for
    * @return why they cannot be attributed; {@code null} if they can
    */
-  String read(Row row, double[] into, int offset) {
+  String read(Row row, double[] into, int offset, List<String> notes) {
     if (row == null) {
       return "the row is null";
     }
     final int[] own = places == null ? places(config, row.schema()) : places;
     if (config.isArray()) {
-      return readArray(row, own[0], into, offset);
+      return readArray(row, own[0], into, offset, notes);
     }
     for (int column = 0; column < own.length; column++) {
-      final String why = readNumber(row.get(own[column]), into, offset + column);
+      final String name = "column " + config.columns().get(column);
+      final String why = readNumber(row.get(own[column]), name, into, offset + column, notes);
       if (why != null) {
-        return "column " + config.columns().get(column) + " " + why;
+        return name + " " + why;
       }
     }
     return null;
   }
 
-  private String readArray(Row row, int place, double[] into, int offset) {
+  private String readArray(Row row, int place, double[] into, int offset, List<String> notes) {
     final String column = "column " + config.columns().get(0);
     final Object value = row.get(place);
     if (value == null) {
@@ -89,16 +92,17 @@ final class RowReader implements Serializable {
     }
     int position = 0;
     for (Object number : numbers) {
-      final String why = readNumber(number, into, offset + position);
+      final String name = column + "[" + position + "]";
+      final String why = readNumber(number, name, into, offset + position, notes);
       if (why != null) {
-        return column + "[" + position + "] " + why;
+        return name + " " + why;
       }
       position++;
     }
     return null;
   }
 
-  private String readNumber(Object value, double[] into, int place) {
+  private String readNumber(Object value, String name, double[] into, int place, List<String> notes) {
     if (value == null) {
       return "is null";
     }
@@ -117,7 +121,29 @@ final class RowReader implements Serializable {
       return "is " + number + ", too large for float32";
     }
     into[place] = number;
+    final double given = config.isDouble() ? number : (float) number;
+    if (isAnother(value, given)) {
+      notes.add(name + " is " + value + ", of which " + (config.isDouble() ? "float64" : "float32") + " makes "
+          + new BigDecimal(given).toPlainString() + ": that is what is explained");
+    }
     return null;
+  }
+
+  /**
+   * Whether a model is given another number, beyond the rounding that each fraction has: a whole number such as an identifier
+   * that is not kept, or 0 for a number that is so small.
+   */
+  private static boolean isAnother(Object value, double given) {
+    if (value instanceof Long || value instanceof Integer) {
+      return new BigDecimal(given).compareTo(BigDecimal.valueOf(((Number) value).longValue())) != 0;
+    }
+    if (value instanceof BigDecimal) {
+      final BigDecimal number = (BigDecimal) value;
+      return number.stripTrailingZeros().scale() <= 0
+          ? new BigDecimal(given).compareTo(number) != 0
+          : given == 0;
+    }
+    return given == 0 && value instanceof Double && (Double) value != 0;
   }
 
   private static boolean isNumber(DataType type) {

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -20,10 +19,6 @@ import dev.addend.Policy;
 import dev.addend.Request;
 import dev.addend.Target;
 import dev.addend.Tensor;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -33,9 +28,6 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.stream.Collectors;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
@@ -44,6 +36,7 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.functions;
+import org.apache.spark.sql.streaming.Trigger;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.Test;
@@ -384,32 +377,37 @@ class ExplainTest {
   }
 
   @Test
-  void threadsShareOneExplainer() throws Exception {
-    final String sha256 = ModelFile.sha256(Path.of(Rows.MODEL));
-    final ExplainConfig config = Rows.config().prefix("threads_");
-    final ExecutorService threads = Executors.newFixedThreadPool(8);
-    final List<Future<Explainer>> all = new ArrayList<>();
-    for (int k = 0; k < 8; k++) {
-      all.add(threads.submit(() -> Explainers.of(copy(config), sha256)));
+  void contributionsStandAtTheirColumns() {
+    // All but one column are as in the baseline: nothing can come from these.
+    final List<Row> list = new ArrayList<>();
+    for (int column = 0; column < Rows.COLUMNS; column++) {
+      final float[] numbers = new float[Rows.COLUMNS];
+      numbers[column] = 3 + heldout[0][column];
+      list.add(Rows.row(column, numbers));
     }
-    final Explainer first = all.get(0).get();
-    for (Future<Explainer> one : all) {
-      assertSame(first, one.get());
+    for (Row row : AddendSpark.explain(Rows.frame(list, Rows.schema(), 2), Rows.config()).collectAsList()) {
+      final int own = (int) (long) row.<Long>getAs("id");
+      final double[] found = contributions(row);
+      final double move = row.<Double>getAs("value") - row.<Double>getAs("reference") - row.<Double>getAs("leftover");
+      assertNotEquals(0, found[own]);
+      assertEquals(move, found[own], 1e-5 * (1 + Math.abs(row.<Double>getAs("value"))));
+      found[own] = 0;
+      assertArrayEquals(new double[Rows.COLUMNS], found);
     }
-    threads.shutdown();
-    assertThrows(IllegalStateException.class, () -> Explainers.of(config, "another"));
-    assertSame(first, Explainers.of(config, sha256));
   }
 
-  /** Serializes as Spark does: gives the copy that an executor gets. */
-  private static ExplainConfig copy(ExplainConfig config) throws Exception {
-    final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(config);
-    }
-    try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-      return (ExplainConfig) in.readObject();
-    }
+  @Test
+  void aStreamIsExplainedAsItComes() throws Exception {
+    final Dataset<Row> rows = Rows.frame(heldout, 2);
+    final String source = folder.resolve("source").toString();
+    rows.write().parquet(source);
+    final Dataset<Row> stream = Cluster.session().readStream().schema(rows.schema()).parquet(source);
+    AddendSpark.explain(stream, Rows.config().chunk(1)).writeStream().format("memory").queryName("explained")
+        .option("checkpointLocation", folder.resolve("checkpoint").toString()).trigger(Trigger.AvailableNow()).start()
+        .awaitTermination();
+    final List<Row> found = Cluster.session().sql("SELECT * FROM explained ORDER BY id").collectAsList();
+    assertEquals(AddendSpark.explain(rows, Rows.config().chunk(1)).sort("id").collectAsList(), found);
+    assertEquals(heldout.length, found.size());
   }
 
   @Test
@@ -420,9 +418,14 @@ class ExplainTest {
     final ExplainConfig config = ExplainConfig.of("model.pt", "a", "b");
     assertThrows(IllegalArgumentException.class, () -> config.baseline(List.of(1)));
     assertThrows(IllegalArgumentException.class, () -> config.names(List.of("one")));
+    final ExplainConfig twice = config.names(List.of("x", "X"));
+    assertEquals(List.of("x", "X"), twice.names());
+    final IllegalArgumentException columns =
+        assertThrows(IllegalArgumentException.class, () -> ResultColumns.of(twice.contributionColumns()));
+    assertTrue(columns.getMessage().startsWith("two components are called X"), columns.getMessage());
     assertThrows(IllegalArgumentException.class, () -> config.chunk(0));
     assertThrows(IllegalArgumentException.class, () -> config.dtype("int8"));
-    assertEquals(config.baseline(List.of(1, 2)), copy(config.baseline(new double[] {1, 2})));
+    assertEquals(config.baseline(List.of(1, 2)), Rows.copy(config.baseline(new double[] {1, 2})));
     assertNotEquals(config, config.target("1"));
     assertEquals("target 1 of model.pt by [a, b]", config.target("1").toString());
   }

@@ -10,6 +10,10 @@ import dev.addend.Request;
 import dev.addend.Target;
 import dev.addend.Tensor;
 import dev.addend.TensorFile;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -89,6 +93,17 @@ final class Rows {
 
   static ExplainConfig config() {
     return ExplainConfig.of(MODEL, names()).baseline(0).target("1").chunk(16);
+  }
+
+  /** Serializes as Spark does: gives the copy that an executor gets. */
+  static ExplainConfig copy(ExplainConfig config) throws Exception {
+    final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+      out.writeObject(config);
+    }
+    try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+      return (ExplainConfig) in.readObject();
+    }
   }
 
   /** The request of a config, as a program of its own makes it. */
