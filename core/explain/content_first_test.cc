@@ -62,6 +62,10 @@ Tensor WrittenAttention(const Tensor& x) {
   return at::linear(weights.bmm(v).transpose(0, 1).reshape({x.size(0), 6}), Projection(4));
 }
 
+Tensor InverseLength(const Tensor& x) { return at::square(x).sum(1, true).sqrt().reciprocal(); }
+Tensor OfUnitLength(const Tensor& x) { return x * InverseLength(x); }
+Tensor Bound(const Tensor& x) { return at::full({}, 1e12, x.options()); }
+
 struct Pair {
   std::string name;
   Function one;
@@ -91,6 +95,10 @@ std::vector<Pair> Pairs() {
        [](const Tensor& x) { return x * at::rsqrt(at::square(x).mean(-1, true) + kEps); }},
       {"unit_length", [](const Tensor& x) { return x / x.norm(2, {1}, true).clamp_min(1e-12).expand_as(x); },
        [](const Tensor& x) { return x * at::square(x).sum(1, true).sqrt().clamp_min(1e-12).reciprocal(); }},
+      // Keras's UnitNormalization bounds the inverse of the length.
+      {"bounded_inverse", [](const Tensor& x) { return x * InverseLength(x).clamp_max(1e12); }, OfUnitLength},
+      {"smaller_inverse", [](const Tensor& x) { return x * at::minimum(InverseLength(x), Bound(x)); }, OfUnitLength},
+      {"inverse_within_tensor", [](const Tensor& x) { return x * InverseLength(x).clamp_max(Bound(x)); }, OfUnitLength},
       {"standardized", [](const Tensor& x) { return Centred(x) / (x.std(-1, false, true) + kEps); },
        [](const Tensor& x) {
          const Tensor c = Centred(x);

@@ -93,7 +93,7 @@ void RegisterActivation(Registry& registry) {
   registry.Register(Curved("aten::abs", Curve::kUnitPieces));
   registry.Register(Curved("aten::clamp", Curve::kUnitPieces).KeepsMarks());
   registry.Register(Curved("aten::clamp_min", Curve::kUnitPieces).KeepsMarks());
-  registry.Register(Curved("aten::clamp_max", Curve::kUnitPieces));
+  registry.Register(Curved("aten::clamp_max", Curve::kUnitPieces).KeepsMarks());
 }
 
 }  // namespace addend

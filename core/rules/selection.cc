@@ -466,9 +466,9 @@ void RegisterSelection(Registry& registry) {
   const auto maximum = [](const RuleCall& c) { return LargerOfTwo(c, 1, false); };
   registry.Register(Rule{"aten::maximum", Kind::kSelection, maximum}.KeepsMarks());
   registry.Register(Rule{"aten::max.other", Kind::kSelection, maximum});
-  for (const char* name : {"aten::minimum", "aten::min.other"}) {
-    registry.Register(Rule{name, Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, -1, false); }});
-  }
+  const auto minimum = [](const RuleCall& c) { return LargerOfTwo(c, -1, false); };
+  registry.Register(Rule{"aten::minimum", Kind::kSelection, minimum}.KeepsMarks());
+  registry.Register(Rule{"aten::min.other", Kind::kSelection, minimum});
   registry.Register(Rule{"aten::fmax", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, 1, true); }});
   registry.Register(Rule{"aten::fmin", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, -1, true); }});
   registry.Register(
@@ -477,8 +477,10 @@ void RegisterSelection(Registry& registry) {
       "aten::clamp_min.Tensor", Kind::kSelection, [](const RuleCall& c) {
         return ClampToTensors(c);
       }}.KeepsMarks());
-  registry.Register(
-      Rule{"aten::clamp_max.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c); }});
+  registry.Register(Rule{
+      "aten::clamp_max.Tensor", Kind::kSelection, [](const RuleCall& c) {
+        return ClampToTensors(c);
+      }}.KeepsMarks());
 
   registry.Register(Rule{"aten::sort", Kind::kSelection, Sort});
   registry.Register(Rule{"aten::topk", Kind::kSelection, TopK});
