@@ -104,8 +104,10 @@ Results Imputer(const Context& context) {
   const Tensor values = InType(imputed, x.scalar_type());
   if (!IsFloat(x)) return at::where(at::eq(x, context.IntAttribute("replaced_value_int64", 0)), values, x);
   const double replaced = context.FloatAttribute("replaced_value_float", 0);
-  // A number that is missing is missing on each baseline too, so that the mask is the same there.
+  // A number that is missing is missing on each baseline too, so that the mask is the same there. Nothing moves from
+  // infinity either.
   if (std::isnan(replaced)) return at::where(at::isnan(x), values, x);
+  if (std::isinf(replaced)) return at::where(at::eq(x, replaced), values, x);
   const Tensor is_replaced = Equal(x, at::full({}, replaced, x.options()));
   return at::add(at::mul(x, at::rsub(is_replaced, 1)), at::mul(values, is_replaced));
 }

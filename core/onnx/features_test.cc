@@ -55,6 +55,11 @@ TEST(Features, AreFilledIn) {
   number.Attribute(FloatsAttribute("imputed_value_floats", {0.1F}))
       .Attribute(FloatAttribute("replaced_value_float", 3));
   EXPECT_TRUE(Holds(number.Input(Rows()).Run()[0], {0.1F, -4, 0, 0}));
+  NodeModel infinite = Model("Imputer");
+  const float infinity = std::numeric_limits<float>::infinity();
+  infinite.Attribute(FloatsAttribute("imputed_value_floats", {5}))
+      .Attribute(FloatAttribute("replaced_value_float", infinity));
+  EXPECT_TRUE(Holds(infinite.Input(at::tensor({infinity, -infinity, 2.0F})).Run()[0], {5, -infinity, 2}));
   NodeModel integer = Model("Imputer");
   integer.Attribute(IntsAttribute("imputed_value_int64s", {9})).Attribute(IntAttribute("replaced_value_int64", 2));
   EXPECT_TRUE(Holds(integer.Input(at::tensor({1, 2, 3}, at::kLong)).Run()[0], {1, 9, 3}));
