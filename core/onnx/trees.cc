@@ -343,20 +343,7 @@ std::vector<Tensor> OldTensors(const Context& context, const std::string& prefix
   return builder.Take(RealsOf(context, "nodes_values").type, weights.type);
 }
 
-std::vector<Tensor> PrepareRegressor(const Context& context) {
-  const std::string aggregate = context.TextAttribute("aggregate_function", "SUM");
-  if (aggregate != "SUM" && aggregate != "AVERAGE") RefuseAggregate(context, aggregate);
-  const int64_t num_targets = NumTargets(context);
-  RequireTransform(context, num_targets, PostTransformOf(context));
-  std::vector<Tensor> tensors = OldTensors(context, "target_", context.IntsAttribute("target_ids"), num_targets);
-  const Reals base = RealsOf(context, "base_values");
-  if (!base.numbers.empty())
-    RequireLength(context, base.numbers.size(), static_cast<size_t>(num_targets), "base_values");
-  tensors.push_back(at::tensor(base.numbers, at::kDouble).to(base.type));
-  return tensors;
-}
-
-// Whether each row gets a weight of the class: one tree has it at every leaf.
+// Whether each row gets a weight of the target: one tree has it at every leaf.
 bool IsAlwaysScored(const std::vector<Tensor>& ensemble, int64_t target) {
   const int64_t* starts = ensemble[6].data_ptr<int64_t>();
   const int64_t* targets = ensemble[7].data_ptr<int64_t>();
@@ -375,6 +362,33 @@ bool IsAlwaysScored(const std::vector<Tensor>& ensemble, int64_t target) {
     always[static_cast<size_t>(k)] = scored(children[2 * k]) && scored(children[2 * k + 1]);
   }
   return std::any_of(roots, roots + ensemble[0].numel(), scored);
+}
+
+// Throws Unimplemented unless each row gets a weight of each target. `kind`: how targets are called.
+void RequireScores(const Context& context, const std::vector<Tensor>& ensemble, int64_t num_targets, const char* kind,
+                   const char* consequence) {
+  for (int64_t k = 0; k < num_targets; ++k) {
+    if (IsAlwaysScored(ensemble, k)) continue;
+    throw context.Refused(absl::StrCat("no tree gives ", kind, " ", k, " a weight at each of its leaves, so that some ",
+                                       "rows have no score of it", consequence, "; give leaves a weight of 0"));
+  }
+}
+
+std::vector<Tensor> PrepareRegressor(const Context& context) {
+  const std::string aggregate = context.TextAttribute("aggregate_function", "SUM");
+  if (aggregate != "SUM" && aggregate != "AVERAGE") RefuseAggregate(context, aggregate);
+  const int64_t num_targets = NumTargets(context);
+  RequireTransform(context, num_targets, PostTransformOf(context));
+  std::vector<Tensor> tensors = OldTensors(context, "target_", context.IntsAttribute("target_ids"), num_targets);
+  const Reals base = RealsOf(context, "base_values");
+  if (!base.numbers.empty())
+    RequireLength(context, base.numbers.size(), static_cast<size_t>(num_targets), "base_values");
+  const bool any_base = std::any_of(base.numbers.begin(), base.numbers.end(), [](double b) { return b != 0; });
+  if (num_targets > 1 && any_base) {
+    RequireScores(context, tensors, num_targets, "target", ", to which ONNX Runtime adds no base value");
+  }
+  tensors.push_back(at::tensor(base.numbers, at::kDouble).to(base.type));
+  return tensors;
 }
 
 std::vector<Tensor> PrepareClassifier(const Context& context) {
@@ -406,11 +420,7 @@ std::vector<Tensor> PrepareClassifier(const Context& context) {
   // Rows without a score of a class are labelled as if it were not there.
   const bool any_negative = std::any_of(weights.begin(), weights.end(), [](double w) { return w < 0; });
   const bool may_lack = form != Form::kScores || !base.numbers.empty() || (num_classes > 2 && !any_negative);
-  for (int64_t k = 0; !may_lack && k < num_scores; ++k) {
-    if (IsAlwaysScored(tensors, k)) continue;
-    throw context.Refused(absl::StrCat("no tree gives class ", k, " a weight at each of its leaves, so that some rows ",
-                                       "have no score of it; give leaves a weight of 0"));
-  }
+  if (!may_lack) RequireScores(context, tensors, num_scores, "class", "");
   tensors.push_back(at::tensor(base.numbers, at::kDouble).to(base.type));
   tensors.push_back(at::tensor(static_cast<int64_t>(form), at::kLong));
   tensors.push_back(LabelsOf(context, "classlabels_int64s"));

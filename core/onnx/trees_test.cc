@@ -123,6 +123,27 @@ TEST(Trees, DoublePrecisionIsComparedAsItIs) {
   EXPECT_EQ(run(third).scalar_type(), at::kFloat);
 }
 
+// ONNX Runtime adds base values to the scores of those targets only of which a row meets a weight.
+TEST(Trees, BaseValuesNeedAScoreOfEachTarget) {
+  const auto model = [](const std::vector<int64_t>& leaves, const std::vector<int64_t>& targets) {
+    NodeModel stump = Stump("TreeEnsembleRegressor");
+    stump.Input(Column({-1, 1}))
+        .Attribute(IntAttribute("n_targets", 2))
+        .Attribute(IntsAttribute("target_treeids", std::vector<int64_t>(leaves.size(), 0)))
+        .Attribute(IntsAttribute("target_nodeids", leaves))
+        .Attribute(IntsAttribute("target_ids", targets))
+        .Attribute(FloatsAttribute("target_weights", std::vector<float>(leaves.size(), 0.5F)));
+    return stump;
+  };
+  const MessageWriter base = FloatsAttribute("base_values", {1, 2});
+  EXPECT_TRUE(Holds(model({1, 1, 2, 2}, {0, 1, 0, 1}).Attribute(base).Run()[0], {1.5, 2.5, 1.5, 2.5}));
+  EXPECT_TRUE(Holds(model({1, 2}, {0, 1}).Run()[0], {0.5, 0, 0, 0.5}));
+  ExpectError(absl::StatusCode::kUnimplemented, {"TreeEnsembleRegressor", "no tree gives target 0", "no base value"},
+              [&] {
+                model({1, 2}, {0, 1}).Attribute(base).Run();
+              });
+}
+
 NodeModel Classifier(const std::vector<int64_t>& labels, const std::vector<int64_t>& ids,
                      const std::vector<float>& weights, const std::string& transform) {
   NodeModel model = Stump("TreeEnsembleClassifier");
