@@ -14,12 +14,12 @@ _APART = 1 / 3
 class Comparison:
     """Contributions to the same numbers under another policy.
 
-    For each row ``reference + contributions + leftover`` is the value here too.
+    For each row ``reference + contributions + leftover`` is the value here too, up to the recovery error.
 
     Attributes:
         policy: the choices that differ: ``"content_first=none"``.
         matrix: the contributions, as of `TokenAttribution`.
-        references: by row, and so are `leftovers`.
+        references: by row, and so are `leftovers` and `recovery_errors`.
         disagreements: by row, the share of the contributions that goes to other tokens, or to the same ones with the other
             sign: 0 where both policies share out in the same proportions, 1 where they have nothing in common.
     """
@@ -28,6 +28,7 @@ class Comparison:
     matrix: Any
     references: List[float]
     leftovers: List[float]
+    recovery_errors: List[float]
     disagreements: List[float]
 
     def to_dict(self) -> Dict[str, Any]:
@@ -61,7 +62,8 @@ def compared(policy: str, matrix: Sequence[Any], runs: Sequence[Run]) -> Compari
     others = [row for run in runs for row in run.matrix]
     numbers = [one for run in runs for one in run.explanations]
     apart = [disagreement(*both) for both in zip(matrix, others)]
-    return Comparison(policy, as_matrix(others), [one[1] for one in numbers], [one[2] for one in numbers], apart)
+    _, references, leftovers, recovery_errors, _ = map(list, zip(*numbers))
+    return Comparison(policy, as_matrix(others), references, leftovers, recovery_errors, apart)
 
 
 def note_on(comparison: Comparison) -> List[str]:

@@ -206,7 +206,8 @@ class TokenAttribution:
                 holder["matrix"] = _base64(holder["matrix"])
                 holder["leftovers"] = _finite(holder["leftovers"])
         if self.compared is not None:
-            data["compared"]["references"] = _finite(self.compared.references)
+            for key in ("references", "recovery_errors"):
+                data["compared"][key] = _finite(data["compared"][key])
         for key in ("values", "references", "recovery_errors", "conditionings"):
             data[key] = _finite(data[key])
         data["baselines"] = data.pop("baseline")
@@ -246,7 +247,7 @@ class TokenAttribution:
         )
         lines.append(_COLUMNS % ("row", _fit("", 16), "value", "reference") + "largest contributions of " + units)
         lines += self._lines(lambda row: ["%.4g" % own[row] for own in (self.values, self.references)], self._parts)
-        other, leftovers = self.compared, "largest leftover %.1e" % _largest(self.leftovers)
+        other, leftovers, errors = self.compared, "largest leftover %.1e" % _largest(self.leftovers), self.recovery_errors
         if other is not None:
             lines += _wrapped("under %s (apart: the share of the contributions that goes to other tokens)" % other.policy)
             lines.append(_COLUMNS % ("row", _fit("", 16), "apart", "reference") + "largest contributions of " + units)
@@ -255,11 +256,12 @@ class TokenAttribution:
                 lambda row: self._parts(row, other.matrix),
             )
             leftovers += ", under the other policy %.1e" % _largest(other.leftovers)
+            errors = [*errors, *other.recovery_errors]
         if self.layers is not None:
             lines.append("row  " + _fit("", 16) + "  largest direct contributions of layers")
             lines += self._lines(lambda row: [], self._layers)
             leftovers += ", of layers %.1e" % _largest(self.layers.leftovers)
-        lines += _wrapped("%s, largest recovery error %.1e" % (leftovers, _largest(self.recovery_errors)))
+        lines += _wrapped("%s, largest recovery error %.1e" % (leftovers, _largest(errors)))
         if self.kept:
             lines += _wrapped("kept, the same on the baseline: %d of %d tokens" % (len(self.kept), len(self.tokens)))
         for note in self.notes:
