@@ -141,7 +141,7 @@ TABLE = [
                   lambda: explained(Decoder(True), by_magnitude="attention+gate")),
     LanguageNoted("one_by_one", ("the model does not take several prompts at once (it computes other numbers",), False,
                   lambda: several(Shifts())[0]),
-    LanguageNoted("of_several", ("conditions or indices depend on the input",), True, lambda: several(Decoder(True))[0]),
+    LanguageNoted("of_several", ("conditions or indices depend on the input", "(in a run of 2 prompts)"), True, lambda: several(Decoder(True))[0]),
     LanguageNoted("encoder", ("the continuation begins with what the decoder begins with again",), True,
                   lambda: explained(Translator(), continuation=[3, 4], generation={"decoder_start_token_id": 3})),
     LanguageNoted("of_layers", ("layers: conditions or indices depend on the input",), True,

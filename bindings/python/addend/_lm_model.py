@@ -238,6 +238,7 @@ class Runner:
         number = min(range(len(questions)), key=lambda k: len(questions[k].text.ids))
         text = questions[number].text
         shapes = (len(text.written), len(text.continuation) + 1)
+        self._begin()
         with torch.no_grad():
             args, kwargs = self._arguments_of(text)
             alone = self._aligned([questions[number]], shapes)(*args, **kwargs, **self._beside([text], shapes[1]))
@@ -404,6 +405,7 @@ class Run(NamedTuple):
         """
         question = questions[number]
         step = len(questions)
+        of = "" if step == 1 else " (in a run of %d prompts)" % step
         own = [found[k * step + number] for k in range(len(question.rows.spans[rows]))]
         parts = [one.contributions for one in own]
         matrix = [one[kept] if isinstance(kept, slice) else [one[k] for k in kept] for one in parts]
@@ -413,7 +415,9 @@ class Run(NamedTuple):
             chosen = [(0, k - len(ids) - 1, one) for k, one in enumerate(ids)]
         else:
             chosen = [(number, k, place_of(question, k)) for k in range(len(ids))]
-        return Run(matrix, numbers, found.notes, found.warnings, found.report, found.value, chosen)
+        # What a note tells may be of another text.
+        notes, warnings = ([note + of for note in told] for told in (found.notes, found.warnings))
+        return Run(matrix, numbers, notes, warnings, found.report, found.value, chosen)
 
     def unlikely(self) -> int:
         """How many generated tokens have not the largest logit of their position; 0 where nobody can look."""

@@ -229,14 +229,14 @@ class LmTest(unittest.TestCase):
         self.assertLess(max(map(abs, found.leftovers)), 1e-9)
         self.assertLess(max(map(abs, found.recovery_errors)), 1e-10)
 
-    def assert_same(self, found, expected):
+    def assert_same(self, found, expected, but=()):
         """Compares two attributions up to rounding."""
         self.assert_adds(found)
         one, two = found.to_dict(), expected.to_dict()
         numbers = ("matrix", "values", "references")
         for key in numbers:
             np.testing.assert_allclose(one[key], two[key], rtol=0, atol=1e-12)
-        for key in one.keys() - {*numbers, "leftovers", "recovery_errors", "conditionings", "report"}:
+        for key in one.keys() - {*numbers, "leftovers", "recovery_errors", "conditionings", "report", *but}:
             self.assertEqual(one[key], two[key], key)
 
     def test_rows_add_up_to_what_torch_computes(self):
@@ -711,6 +711,28 @@ print(json.dumps(found.matrix))
                 self.assertRegex(found[1].notes[-1], why)
                 np.testing.assert_array_equal(found[1].matrix, alone.matrix)
                 self.assertEqual(found[1].notes[:-1], alone.notes)
+
+    def test_several_prompts_leave_a_model_as_one_run_does(self):
+        class Counts(Llama):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("runs", torch.zeros(()))
+
+            def forward(self, ids):
+                self.runs += 1
+                return super().forward(ids) * self.runs
+
+        model, prompts, after = Counts(), [PROMPT, PROMPT[1:]], [[9, 17], [4]]
+        options = {"baseline": PAD, "compare": {"preset": "fast"}, "verify_reference": True}
+        found = addend.lm.attribute(model, prompts, after, **options)
+        self.assertEqual(model.runs.item(), 1)
+        self.assertEqual([note for note in found[1].notes if "one by one" in note], [])
+        self.assertTrue(all(note.endswith(" (in a run of 2 prompts)") for note in found[1].notes))
+        self.assertIn("preset=fast: much is left over", found[1].warnings[0])
+        for one, prompt, own in zip(found, prompts, after):
+            self.assertEqual(one.report["reference_is_model_on_baseline"], "yes")
+            self.assertLess(one.report["reference_error"], 1e-10)
+            self.assert_same(one.by(None), addend.lm.attribute(Counts(), prompt, own, **options), but=("compared", "notes", "warnings"))
 
     def test_an_encoder_decoder(self):
         model, source, after, start = Translator(), PROMPT, self.continuation, 3
