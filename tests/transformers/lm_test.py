@@ -244,7 +244,7 @@ class Cases:
         alone = self.attribute(content_first="none")
         np.testing.assert_array_equal(found.compared.matrix, alone.matrix)
         total = found.compared.matrix.sum(1) + found.compared.references + found.compared.leftovers
-        # By half, the parts of norms are large and cancel, so that rounding is larger too; the result says by how much.
+        # Parts of norms that are shared by half are large and cancel, with larger rounding; the result says by how much.
         np.testing.assert_allclose(abs(total - found.values), np.abs(found.compared.recovery_errors), rtol=0, atol=SUM)
         np.testing.assert_allclose(total, found.values, rtol=0, atol=100 * SUM)
 

@@ -96,7 +96,11 @@ class Runner:
         return as_context(options.get("context"), **choices).policy
 
     def with_policy(self, given: Any) -> "Runner":
-        """Returns a runner of the same model with other choices of a policy: a mapping of those that differ, or a `Context`."""
+        """Returns a runner of the same model under another policy.
+
+        Args:
+            given: a mapping of the choices that differ, or a `Context`.
+        """
         twin = copy.copy(self)
 
         def other(options: Dict[str, Any]) -> Dict[str, Any]:
@@ -415,7 +419,7 @@ class Run(NamedTuple):
             chosen = [(0, k - len(ids) - 1, one) for k, one in enumerate(ids)]
         else:
             chosen = [(number, k, place_of(question, k)) for k in range(len(ids))]
-        # What a note tells may be of another text.
+        # Notes of several texts do not say which one they are of.
         notes, warnings = ([note + of for note in told] for told in (found.notes, found.warnings))
         return Run(matrix, numbers, notes, warnings, found.report, found.value, chosen)
 

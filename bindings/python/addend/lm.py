@@ -94,8 +94,8 @@ def attribute(
         span: None: a row for each generated token. ``"all"``: one row, the sum over all of them. A slice of the generated
             tokens, or a list of slices: a row for each, their sum.
         groups: which tokens have one sum: None: each its own. ``"words"``. ``"turns"``: the messages of a chat;
-            ``"roles"``: all messages of a role. A list of (name, slice) over the tokens of prompt and continuation in one; what is in
-            none of these is in a group of its own, of the prompt or of the continuation.
+            ``"roles"``: all messages of a role. A list of (name, slice) over the tokens of prompt and continuation in one;
+            what is in none of these is in a group of its own, of the prompt or of the continuation.
         baseline: the token that means "nothing": an id, or ``"pad"``, ``"unk"``, ``"eos"`` or ``"bos"`` of the tokenizer;
             the first of these that there is unless given. A list has an id for each token of prompt and continuation.
             An encoder's source has it like any prompt.
@@ -323,7 +323,8 @@ def _result(
     if asked.greedy:
         unlikely = runs[0].unlikely()
         if unlikely:
-            told.append(("%d of the generated tokens have not the largest logit when the text is run at once" % unlikely, True))
+            says = "%d of the generated tokens have not the largest logit when the text is run at once"
+            told.append((says % unlikely, True))
     told += [(note, False) for note in _require_causal(matrix, rows.spans, first)]
     notes, warnings = list(asked.notes), list(asked.warnings)
     for note, is_warning in told:

@@ -484,7 +484,8 @@ class LmTest(unittest.TestCase):
             """Writes how many messages there are."""
 
             def apply_chat_template(self, messages, add_generation_prompt, tokenize):
-                return [BOS, 30 + len(messages), *super().apply_chat_template(messages, add_generation_prompt, tokenize)["input_ids"][0]]
+                own = super().apply_chat_template(messages, add_generation_prompt, tokenize)
+                return [BOS, 30 + len(messages), *own["input_ids"][0]]
 
         class Pairs(Words):
             def apply_chat_template(self, messages, add_generation_prompt, tokenize):
@@ -732,7 +733,8 @@ print(json.dumps(found.matrix))
         for one, prompt, own in zip(found, prompts, after):
             self.assertEqual(one.report["reference_is_model_on_baseline"], "yes")
             self.assertLess(one.report["reference_error"], 1e-10)
-            self.assert_same(one.by(None), addend.lm.attribute(Counts(), prompt, own, **options), but=("compared", "notes", "warnings"))
+            alone = addend.lm.attribute(Counts(), prompt, own, **options)
+            self.assert_same(one, alone, but=("compared", "notes", "warnings"))
 
     def test_an_encoder_decoder(self):
         model, source, after, start = Translator(), PROMPT, self.continuation, 3
@@ -814,8 +816,9 @@ print(json.dumps(found.matrix))
             self.assertEqual(pickle.loads(pickle.dumps(found)), found)
             self.assertIn("under %s (apart" % called, str(found))
             self.assertLessEqual(max(map(len, str(found).split("\n"))), 80)
-            self.assertEqual(found.compared, self.attribute(context=addend.Context(preset="faithful"),
-                                                            compare=addend.Context(**{"preset": "faithful", **other})).compared)
+            contexts = [addend.Context(**{"preset": "faithful", **one}) for one in ({}, other)]
+            by_contexts = self.attribute(context=contexts[0], compare=contexts[1])
+            self.assertEqual(found.compared, by_contexts.compared)
         batch = addend.lm.attribute(self.model, [PROMPT, PROMPT[1:]], [self.continuation] * 2, baseline=PAD, compare=other)
         np.testing.assert_allclose(batch[0].compared.matrix, alone.matrix, rtol=0, atol=1e-12)
         self.assertIn(" 0  9  ", str(found.by([("a", slice(0, 3))])))
