@@ -788,7 +788,7 @@ class ErrorsTest(Figures):
             (lambda: plots.beeswarm(np.ones(4)), r"\[rows, features\], these have shape \[4\]"),
             (lambda: plots.beeswarm(np.ones((1, 4))), "beeswarm draws many rows, there is one"),
             (lambda: plots.beeswarm(rows, np.ones((3, 5))), r"\[3, 4\], this has shape \[3, 5\]"),
-            (lambda: plots.scatter(rows, 0, np.ones((4, 4))), r"\[3, 4\], this has shape \[4, 4\]"),
+            (lambda: plots.scatter(rows, 0, np.ones((4, 4))), r"\[3, 4\], or \[3\], this has shape \[4, 4\]"),
             (lambda: plots.matrix(np.ones(4)), r"\[rows, features\]"),
             (lambda: plots.bar(np.ones(4), names=["a"]), "1 names for 4 contributions"),
             (lambda: plots.bar(np.ones(0)), "nothing to draw"),
