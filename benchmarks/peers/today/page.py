@@ -110,15 +110,22 @@ def ahead(results):
     for measure in MEASURES:
         wins = {}
         for model, result in results.items():
-            own = measure.value(result["methods"].get(OWN, {}))
+            addend = result["methods"].get(OWN, {})
+            own = measure.value(addend)
             if own is None:
                 continue
             for method, entry in result["methods"].items():
                 value = measure.value(entry)
                 if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
-                    wins.setdefault(method, []).append((model, value, own, entry["explained"]))
+                    samples = samples_of(entry["explained"], addend["explained"])
+                    wins.setdefault(method, []).append((model, value, own, samples))
         compared = compared_on(results, measure)
         yield measure, [sentence(measure, method, won, compared[method]) for method, won in wins.items()]
+
+
+def samples_of(peer, own):
+    """How many samples a number is of, and Addend's where that is of others too."""
+    return "%d samples" % peer if peer == own else "%d samples, Addend's is of %d" % (peer, own)
 
 
 def compared_on(results, measure):
@@ -137,7 +144,7 @@ def sentence(measure, method, won, compared):
     """A sentence with the largest difference, relative to Addend's number, and the reason where there is one."""
     model, value, own, samples = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
     where = "on %d of %d models" % (len(won), compared) if compared > 1 else "on its model"
-    text = "**%s** is ahead %s: on `%s` (%d samples) it %s" % (
+    text = "**%s** is ahead %s: on `%s` (%s) it %s" % (
         method, where, model, samples, measure.says % (measure.form(value), measure.form(own))
     )
     why = reason(measure.title, method)

@@ -34,6 +34,10 @@ class Page(unittest.TestCase):
         self.assertEqual(list(said), ["time"])
         self.assertIn("**Captum_fast** is ahead on its model: on `digits` (40 samples) it takes 3.0 plain runs instead of 9.0", said["time"][0])
 
+    def test_numbers_of_other_samples_say_so(self):
+        said = sentences(results(SHAP=entry(90.0, faithfulness=0.95, explained=7)))
+        self.assertIn("on `digits` (7 samples, Addend's is of 40) it reaches an F of 0.950", said["F"][0])
+
     def test_differences_of_rounding_and_within_margins_are_none(self):
         self.assertEqual(sentences(results(Captum=entry(8.9, 0.0, faithfulness=0.905))), {})
 
