@@ -72,6 +72,8 @@ def _noted(data):
 
 
 def _explanation(data):
+    if len(data["targets"]) != 1:
+        raise ValueError("a figure of a notebook explains %d numbers, and this draws one" % len(data["targets"]))
     target, report = data["targets"][0], data["report"]
     names = [component["name"] for component in data["components"]]
     values = target["contributions"]
