@@ -314,6 +314,7 @@ TEST(Attribute, InfluenceIsNotedBesideALeftoverOfOperators) {
       {"the second before", [&](const Tensor& t) { return model(t) + 0.4 * t.roll(2, 0); }},
       {"all before", [&](const Tensor& t) { return model(t).cumsum(0); }},
       {"all behind", [&](const Tensor& t) { return model(t).flip(0).cumsum(0).flip(0); }},
+      {"the one opposite", [&](const Tensor& t) { return model(t) + 0.4 * t.flip(0); }},
       {"attention", [&](const Tensor& t) { return model(t) + at::softmax(t.mm(t.t()), -1).mm(t); }},
       {"the first, little", [&](const Tensor& t) { return model(t) + 1e-6 * t.narrow(0, 0, 1); }},
   };
@@ -338,7 +339,7 @@ TEST(Attribute, InfluenceIsNotedBesideALeftoverOfOperators) {
   ways[2].policy.segments = 3;
   ways[3].every_target = true;
   ways[4].memory_bytes = 1;
-  for (const int64_t rows : {2, 3, 4, 8, 33}) {
+  for (const int64_t rows : {2, 3, 4, 8, 16, 33}) {
     const Tensor x = Random({rows, 6}, 1);
     const Tensor b = Random({6}, 2);
     for (size_t k = 0; k < ways.size(); ++k) {
@@ -363,6 +364,44 @@ TEST(Attribute, InfluenceIsNotedBesideALeftoverOfOperators) {
   for (const auto& [name, run] : independent) {
     const Attribution alone = Attribute(ModelOf(run), {SplitInput(Random({1, 6}, 1), {1}, Random({6}, 2))}, one);
     EXPECT_NE(alone.targets[0].leftover, 0) << name;
+  }
+}
+
+// Each example gets as much from the others as it gives to them, so that no leftover tells of it.
+TEST(Attribute, InfluenceIsNotedWhereExamplesGetWhatTheyGive) {
+  const auto equal = [](int64_t rows) { return at::ones({rows, 6}, at::kDouble); };
+  const auto drawn = [](int64_t rows) { return Random({rows, 6}, 1); };
+  struct Case {
+    std::string name;
+    std::function<Tensor(const Tensor&)> run;
+    std::function<Tensor(int64_t)> rows;
+    bool influence;
+  };
+  const std::vector<Case> cases = {
+      {"products of all pairs", [](const Tensor& t) { return t.mm(t.t()).sum(1, true); }, drawn, true},
+      {"products with the one opposite", [](const Tensor& t) { return t * t.flip(0); }, drawn, true},
+      {"products with the sum of all", [](const Tensor& t) { return t.sum(1, true) * t.sum(); }, drawn, true},
+      {"examples that are equal", [](const Tensor& t) { return t + 0.4 * t.roll(1, 0); }, equal, true},
+      {"products within an example", [](const Tensor& t) { return t * t.flip(1); }, drawn, false},
+      {"terms that cancel", [](const Tensor& t) { return (t * 1e4 + t.mm(Weight())) - t * 1e4; }, drawn, false},
+      {"equal, each by itself", [](const Tensor& t) { return at::tanh(t.mm(Weight())); }, equal, false},
+  };
+  const auto influence = testing::Contains(HasSubstr("the examples influence each other"));
+  for (const Case& one : cases) {
+    for (const int64_t rows : {2, 3, 4, 16, 40}) {
+      AttributeOptions options;
+      options.each_example = true;
+      options.targets = {Element({0})};
+      options.policy.preset = Preset::kFaithful;
+      const Input input = SplitInput(one.rows(rows), {1}, at::zeros({6}, at::kDouble));
+      const Attribution found = Attribute(ModelOf(one.run), {input}, options);
+      if (one.influence) {
+        for (const Contributions& target : found.targets) EXPECT_NEAR(target.leftover, 0, 1e-10) << one.name;
+        EXPECT_THAT(found.report.notes, influence) << one.name << ", " << rows << " rows";
+      } else {
+        EXPECT_THAT(found.report.notes, testing::Not(influence)) << one.name << ", " << rows << " rows";
+      }
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <tuple>
 
 #include "absl/strings/match.h"
@@ -71,17 +73,6 @@ std::optional<size_t> WithLeftover(const std::vector<Contributions>& targets, co
   return std::nullopt;
 }
 
-// [examples]: the elements of the Thue-Morse sequence.
-at::Tensor Halves(int64_t examples, const at::TensorOptions& options) {
-  std::vector<double> halves;
-  for (int64_t e = 0; e < examples; ++e) {
-    bool odd = false;
-    for (int64_t rest = e; rest > 0; rest &= rest - 1) odd = !odd;
-    halves.push_back(odd);
-  }
-  return at::tensor(halves, options.dtype(at::kDouble));
-}
-
 // One where the example has this number, [examples].
 at::Tensor Alone(int64_t example, int64_t examples, const at::TensorOptions& options) {
   at::Tensor alone = at::zeros({examples}, options.dtype(at::kDouble));
@@ -89,31 +80,79 @@ at::Tensor Alone(int64_t example, int64_t examples, const at::TensorOptions& opt
   return alone;
 }
 
-// A note where something comes back to an example from targets of the other half. second: [examples], one in the second
-// half.
-std::string OfHalves(const std::vector<Contributions>& targets, const at::Tensor& cotangent, size_t kind,
-                     const at::Tensor& second, const SendBack& send_back) {
+// Gives what comes to the elements of examples, [2, examples, elements], from targets whose examples have the weights
+// [2, examples]; one tensor for each input.
+std::vector<at::Tensor> Send(const at::Tensor& cotangent, size_t kind, const at::Tensor& weights,
+                             const SendBack& send_back) {
   const int64_t examples = cotangent.size(1);
-  const at::Tensor in_half = at::stack({1 - second, second});  // [2, examples]
   at::DimVector sizes(static_cast<size_t>(cotangent.dim()), 1);
   sizes[0] = 2;
   sizes[1] = examples;
-  const at::Tensor mask = in_half.to(RealDtype(cotangent.scalar_type())).view(sizes);
-  at::Tensor leaked = at::zeros_like(in_half);
+  const at::Tensor mask = weights.to(RealDtype(cotangent.scalar_type())).view(sizes);
+  std::vector<at::Tensor> sent;
   for (const at::Tensor& elements : send_back(cotangent.select(0, static_cast<int64_t>(kind)).unsqueeze(0) * mask)) {
     if (!elements.defined() || elements.numel() == 0) continue;
-    const at::Tensor magnitudes = elements.reshape({2, examples, -1}).abs().to(at::kDouble);
-    const at::Tensor finite = magnitudes.masked_fill(at::isfinite(magnitudes).logical_not_(), 0);
-    leaked += finite.sum(-1).to(in_half.device()) * (1 - in_half);
+    sent.push_back(elements.reshape({2, examples, -1}));
+  }
+  return sent;
+}
+
+// The sums of magnitudes over the last dimension, where they are finite, on the device of `like`.
+at::Tensor Magnitudes(const at::Tensor& t, const at::Tensor& like) {
+  const at::Tensor magnitudes = t.abs().to(at::kDouble);
+  return magnitudes.masked_fill(at::isfinite(magnitudes).logical_not_(), 0).sum(-1).to(like.device());
+}
+
+// A note where something comes back to an example from targets of another group. second: [examples], one in the second
+// group.
+std::string BetweenGroups(const std::vector<Contributions>& targets, const at::Tensor& cotangent, size_t kind,
+                          const at::Tensor& second, const SendBack& send_back) {
+  const at::Tensor in_group = at::stack({1 - second, second});  // [2, examples]
+  at::Tensor leaked = at::zeros_like(in_group);
+  for (const at::Tensor& sent : Send(cotangent, kind, in_group, send_back)) {
+    leaked += Magnitudes(sent, leaked) * (1 - in_group);
   }
   const std::vector<double> from_others = Doubles(std::get<0>(leaked.max(0)));
   for (size_t e = 0; e < from_others.size(); ++e) {
-    const Contributions& own = targets[kind * static_cast<size_t>(examples) + e];
+    const Contributions& own = targets[kind * from_others.size() + e];
     if (!(from_others[e] > kMost * own.rounding)) continue;
     return Note(absl::StrCat("example ", e, " contributes ", TwoDigits(from_others[e]), " to targets of others"),
                 "Attribute them one by one");
   }
   return {};
+}
+
+// Powers of two, by which numbers are multiplied without rounding, [examples]. The first sixteen differ; which of the
+// others are equal follows no pattern that a model might follow as well.
+at::Tensor Weights(int64_t examples, const at::TensorOptions& options) {
+  std::mt19937_64 draw;  // the same numbers everywhere
+  std::vector<double> weights;
+  for (int64_t e = 0; e < examples; ++e) {
+    weights.push_back(std::ldexp(1, static_cast<int>(e < 16 ? e : static_cast<int64_t>(draw() >> 60)) - 8));
+  }
+  return at::tensor(weights, options.dtype(at::kDouble));
+}
+
+// The example whose share changes most, beside its rounding, when each example's target is multiplied by a weight, in
+// another way than by its own weight; none where that is rounding.
+std::optional<int64_t> MostSuspect(const std::vector<Contributions>& targets, const at::Tensor& cotangent, size_t kind,
+                                   const SendBack& send_back) {
+  const at::Tensor weights = Weights(cotangent.size(1), cotangent.options());
+  at::Tensor changed = at::zeros_like(weights);
+  for (const at::Tensor& sent : Send(cotangent, kind, at::stack({at::ones_like(weights), weights}), send_back)) {
+    const at::Tensor own = weights.to(sent.device(), RealDtype(sent.scalar_type())).unsqueeze(1);
+    changed += Magnitudes(sent[1] / own - sent[0], changed);
+  }
+  const std::vector<double> by_example = Doubles(changed);
+  std::optional<int64_t> found;
+  double most = kMost;
+  for (size_t e = 0; e < by_example.size(); ++e) {
+    const double beside = by_example[e] / targets[kind * by_example.size() + e].rounding;
+    if (!(beside > most)) continue;
+    most = beside;
+    found = static_cast<int64_t>(e);
+  }
+  return found;
 }
 
 }  // namespace
@@ -137,17 +176,19 @@ std::string InfluenceOf(const Linearization& linearization, const std::vector<Co
     const auto example = static_cast<int64_t>(*found) % examples;
     // Rounding leaves something as well; then nothing passes between this example and the others.
     const at::Tensor alone = Alone(example, examples, cotangent.options());
-    if (OfHalves(targets, cotangent, *found / static_cast<size_t>(examples), alone, send_back).empty()) return {};
+    if (BetweenGroups(targets, cotangent, *found / static_cast<size_t>(examples), alone, send_back).empty()) return {};
     return Note(absl::StrCat("example ", example, " has a leftover of ", TwoDigits(targets[*found].leftover),
                              ", which no operator left over"),
                 "Attribute them one by one");
   }
   if (linearization.policy.check == Check::kOff) return {};
   const auto some = std::find_if(left.begin(), left.end(), [](double one) { return one != 0; });
-  if (some == left.end()) return {};
-  const auto find = [&] {
-    return OfHalves(targets, cotangent, static_cast<size_t>(some - left.begin()), Halves(examples, cotangent.options()),
-                    send_back);
+  const size_t kind = some == left.end() ? 0 : static_cast<size_t>(some - left.begin());
+  const auto find = [&]() -> std::string {
+    const auto suspect = MostSuspect(targets, cotangent, kind, send_back);
+    if (!suspect) return {};
+    // Terms that cancel may round otherwise. What is nothing stays nothing.
+    return BetweenGroups(targets, cotangent, kind, Alone(*suspect, examples, cotangent.options()), send_back);
   };
   return known == nullptr ? find() : known->Find(find);
 }

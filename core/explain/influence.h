@@ -7,10 +7,11 @@
 // - an operator that normalizes by the numbers of the batch;
 // - a leftover of an example, where no operator left anything over; a second sweep tells it from rounding, by what
 //   passes between that example and the others;
-// - where operators did leave something over, a second sweep for the targets of a half of the examples, and one for
-//   those of the other half: nothing of either may come back to examples of the other. The halves are those of the
-//   Thue-Morse sequence (0 1 1 0 1 0 0 1 ...): it is not periodic, so that examples which read others at a fixed
-//   distance do so across the halves.
+// - a second sweep in which the targets of examples have different weights. An example that contributes to its own
+//   target alone comes back times its own weight. Weights are powers of two, so that nothing is rounded but where terms
+//   cancel; another sweep for the example that differs most tells influence from that. Leftovers cannot: operators may
+//   leave something over, and examples may get from the others just what they give to them (x @ x.T from zero, examples
+//   that are equal).
 #ifndef ADDEND_CORE_EXPLAIN_INFLUENCE_H_
 #define ADDEND_CORE_EXPLAIN_INFLUENCE_H_
 
