@@ -106,6 +106,7 @@ class Block:
         trace, self._trace = self._trace, None
         if error is None:
             self._require_one_thread()
+            self._readings.read_given()
             self._end(trace, notes)
         elif _is_of_higher_order(error):
             trace = None  # ends it: this frame lives as long as the error

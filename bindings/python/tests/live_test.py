@@ -3,6 +3,7 @@
 import collections
 import ctypes
 import dataclasses
+import importlib
 import os
 import threading
 import typing
@@ -14,6 +15,9 @@ import torch
 from torch import nn
 
 import addend
+
+# vmap and grad, which before PyTorch 2 are a package of their own.
+TRANSFORMS = getattr(torch, "func", None) or importlib.import_module("functorch")
 
 
 def give_back():
@@ -276,6 +280,29 @@ class LiveTest(unittest.TestCase):
         results = beside.decompose(addend.Input(torch.randn(3), 0))
         self.assertTrue(any("reads numbers that depend on the input" in note for note in results.notes), results.notes)
         self.assertRegex(results.notes[0], "no baseline was given: zero for ")
+
+    def test_what_transformed_functions_compute_is_reported(self):
+        weight = torch.tensor([1.0, -2.0, 3.0])
+        models = {
+            "vmap": lambda x: TRANSFORMS.vmap(lambda row: (row * weight).sum().tanh())(x)[:, None] + x,
+            "grad": lambda x: TRANSFORMS.grad(lambda z: (z**3).sum())(x) + x,
+            "vmap of grad": lambda x: TRANSFORMS.vmap(TRANSFORMS.grad(lambda row: (row**3).sum()))(x) + x,
+        }
+        x, baseline = torch.tensor([[0.7, -1.2, 2.1]]), torch.tensor([[0.1, 0.2, -0.3]])
+        source = addend.Input(x, dims=1, baseline=baseline)
+        for name, model in models.items():
+            with self.subTest(name):
+                found = addend.compile(model).explain(source, targets="0,0")
+                self.assertTrue(any("reads numbers that depend on the input" in note for note in found.notes), found.notes)
+                self.assertNotEqual(found.report["reference_is_model_on_baseline"], "yes")
+                with self.assertWarnsRegex(addend.AddendWarning, "reads numbers that depend on the input"):
+                    given, delta = addend.attribute(model, x, baseline, 0, return_convergence_delta=True)
+                moved = (model(x) - model(baseline))[0, 0]
+                self.assertGreater(abs(moved - given.sum()), 0.1)
+                torch.testing.assert_close(delta, (given.sum() - moved)[None].to(delta.dtype))
+        # What constants are made of is a constant.
+        mask = addend.compile(lambda x: x * TRANSFORMS.vmap(lambda place: (place > 1).float())(torch.arange(3.0)))
+        self.assertFalse(any("reads numbers" in note for note in mask.explain(source, targets="0,2").notes))
 
     def test_both_directions_and_little_memory_give_the_same(self):
         network = nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 2))
