@@ -62,7 +62,8 @@ Tensor WrittenAttention(const Tensor& x) {
   return at::linear(weights.bmm(v).transpose(0, 1).reshape({x.size(0), 6}), Projection(4));
 }
 
-Tensor InverseLength(const Tensor& x) { return at::square(x).sum(1, true).sqrt().reciprocal(); }
+// Lengths of columns, in which all components meet.
+Tensor InverseLength(const Tensor& x) { return at::square(x).sum(0, true).sqrt().reciprocal(); }
 Tensor OfUnitLength(const Tensor& x) { return x * InverseLength(x); }
 Tensor Bound(const Tensor& x) { return at::full({}, 1e12, x.options()); }
 
