@@ -204,6 +204,22 @@ TEST(Decompose, OtherUsesOfIdsAreReported) {
   EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("ids are used in ways in which no component"));
 }
 
+// A mask that is the same on the baseline takes nothing from any component, whatever integers are made of it.
+TEST(Decompose, MixturesThatDoNotMoveAreNotReported) {
+  const auto counted = [](const Tensor& x) { return x * x.ne(0).to(at::kInt).sum({1}, /*keepdim=*/true); };
+  const auto notes = [&](const std::vector<double>& baseline) {
+    Input input;
+    input.value = at::tensor({3.0, 1.0, 4.0, 0.0}).reshape({2, 2});
+    input.split = Split::AlongDims({0, 1});
+    input.baseline = Baseline::Of(at::tensor(baseline).reshape({2, 2}));
+    const auto result = DecomposeFunction(counted, input);
+    EXPECT_EQ(result.report.unattributed, baseline[1] == 0 ? 1 : 0);
+    return testing::PrintToString(result.report.notes);
+  };
+  EXPECT_THAT(notes({2, 5, 7, 0}), testing::Not(HasSubstr("ids are used in ways")));
+  EXPECT_THAT(notes({2, 0, 7, 0}), HasSubstr("ids are used in ways in which no component"));
+}
+
 // ---- references that are not finite
 
 TEST(Decompose, StandInsReplaceReferencesThatAreNotFinite) {

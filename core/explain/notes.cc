@@ -276,7 +276,7 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
   add(NotesOnRules(linearization, sweep, auto_preset));
   add(NotesOnReference(trace));
   add(NotesOnSelectors(trace, linearization.policy));
-  add({About("ids are used in ways in which no component follows: ", trace.unattributed),
+  add({About("ids are used in ways in which no component follows: ", UnattributedOf(trace)),
        About("not finite on the baseline or on the way from it, linearized at the value: ",
              PositionsOf(trace, linearization.stand_ins))});
   add(NotesOnInfiniteInputs(trace));
@@ -335,11 +335,19 @@ std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool o
   return positions;
 }
 
+std::vector<Position> UnattributedOf(const TracedRun& trace) {
+  std::vector<Position> positions;
+  for (const MixedIds& mixed : trace.mixed_ids) {
+    if (!mixed.same) positions.push_back(mixed.use);
+  }
+  return positions;
+}
+
 std::string Unreached(const TracedRun& trace, const std::string& name) {
   std::map<int64_t, Position> ends;
   for (const Condition& condition : trace.conditions) ends.emplace(condition.origin.op_index, condition.origin);
   for (const Condition& guard : trace.guards) ends.emplace(guard.origin.op_index, guard.origin);
-  for (const Position& position : trace.unattributed) ends.emplace(position.op_index, position);
+  for (const MixedIds& mixed : trace.mixed_ids) ends.emplace(mixed.use.op_index, mixed.use);
   std::vector<Position> positions;
   for (auto& [index, position] : ends) positions.push_back(std::move(position));
   return absl::StrCat(

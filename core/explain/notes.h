@@ -55,6 +55,9 @@ std::string ReadInOtherWays(const std::string& selector, bool given, const std::
 // baseline.
 std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other);
 
+// The calls that used ids in a way in which no component follows, where ids moved.
+std::vector<Position> UnattributedOf(const TracedRun& trace);
+
 // Says where components ended that should have reached the tensor that is called `name`.
 std::string Unreached(const TracedRun& trace, const std::string& name);
 // Throws the sentence of Unreached() as FailedPrecondition: a table of zeros would look like an answer.

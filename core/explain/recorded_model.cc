@@ -318,7 +318,7 @@ TracedRun FinishedRun(Tracer& tracer, const CallLines& lines) {
   for (Call& call : trace.calls) add(call.position);
   for (Condition& condition : trace.conditions) add(condition.origin);
   for (Condition& guard : trace.guards) add(guard.origin);
-  for (Position& position : trace.unattributed) add(position);
+  for (MixedIds& mixed : trace.mixed_ids) add(mixed.use);
   for (Position& position : trace.saved) add(position);
   return trace;
 }

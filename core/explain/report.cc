@@ -31,7 +31,7 @@ void FillCounts(const Linearization& linearization, const SweepResult& sweep, Re
   report.absorbed = CountOf(linearization, Kind::kAbsorbed);
   report.path_ruled = CountOf(linearization, Kind::kPath);
   report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
-  report.unattributed = static_cast<int64_t>(trace.unattributed.size());
+  report.unattributed = static_cast<int64_t>(UnattributedOf(trace).size());
 }
 
 void FillChecks(const TracedRun& trace, const SweepResult& sweep, Report& report) {

@@ -29,6 +29,7 @@ struct IdOperand {
 struct IdLabels {
   at::Tensor labels;   // int64, of the result's shape; undefined: no element has one
   bool mixed = false;  // an element depends on several components, or on what no component has
+  bool moves = false;  // mixed, and something that the call reads is another one on the baseline
 };
 
 // Whether a tensor argument of an operator that moves elements is what it moves, and not where to.

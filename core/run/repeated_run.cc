@@ -95,10 +95,11 @@ void RepeatedRun::RequireRepeatable() const {
     if (start.inside) throw FailedPrecondition("a split that starts inside the model cannot be planned");
     if (start.parts.defined()) throw FailedPrecondition("inputs given as explicit parts cannot be planned");
   }
-  if (!trace.unattributed.empty()) {
+  // Ids that do not move now may move in another run.
+  if (!trace.mixed_ids.empty()) {
     throw Error(absl::StatusCode::kFailedPrecondition,
                 "the model cannot be planned: ids are used in a way in which no component follows",
-                trace.unattributed[0], "attribute it without a plan");
+                trace.mixed_ids[0].use, "attribute it without a plan");
   }
   absl::flat_hash_set<int> made;  // storages that an operator of the run gave, or that are inputs
   for (const RepeatedInput& input : inputs_) made.insert(input.storage);

@@ -331,7 +331,9 @@ void Tracer::TraceIds(CallAtHand& own, const std::vector<at::Tensor>& tensors) {
   const bool ids = ids_.ReadsIds(own.call) || labels.labels.defined();
   ids_.AdoptAll(own.call, tensors, references, labels);
   read_back_.AfterIntegers(own);
-  if (ids && labels.mixed && own.call.outputs[0].dtype != at::kBool) trace_.unattributed.push_back(own.call.position);
+  if (ids && labels.mixed && own.call.outputs[0].dtype != at::kBool) {
+    trace_.mixed_ids.push_back({own.call.position, !labels.moves});
+  }
 }
 
 // A call that gives floating-point or complex numbers.
@@ -372,7 +374,7 @@ bool Tracer::NoteConditions(const CallAtHand& own) {
   if (!tracked) return true;
   const bool same = ids_.SameOnBaseline(own);
   trace_.conditions.push_back({ids_.OriginOf(own.call), own.call.position, same, own.call.index});
-  if (ids_.ReadsIds(own.call)) trace_.unattributed.push_back(own.call.position);
+  if (ids_.ReadsIds(own.call)) trace_.mixed_ids.push_back({own.call.position, same});
   return same;
 }
 
@@ -430,7 +432,7 @@ void Tracer::SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors,
     if (starts && Carries(own, k) && IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone) {
       const IdLabels labels = ids_.LabelsOf(own, tensors[k].sizes());
       kept.labels = ids_.FlatLabels(labels.labels, output);
-      if (labels.mixed) trace_.unattributed.push_back(call.position);
+      if (labels.mixed) trace_.mixed_ids.push_back({call.position, !labels.moves});
     }
     if (own.known != nullptr) {
       kept.reference_is_finite = own.known->finite[k];

@@ -65,6 +65,12 @@ struct Condition {
   int64_t call = -1;  // the number of the call that read them
 };
 
+// A call that used ids in a way in which no component follows.
+struct MixedIds {
+  Position use;
+  bool same = false;  // on the baseline they are the same, so that nothing is missing
+};
+
 // Rows that begin in what a call gives, because ids become numbers there.
 struct RowStart {
   at::Tensor moves;   // value - reference of each element; of a bag: of each id's vector, [ids, width]
@@ -86,8 +92,7 @@ struct TracedRun : TracedCalls {
   std::vector<int64_t> row_starts;  // ascending: indices of the calls in which ids become numbers; see StartsRows
   // Values, references and rows stay in autograd's graph.
   bool differentiable = false;
-  // Calls that used ids in a way in which no component follows.
-  std::vector<Position> unattributed;
+  std::vector<MixedIds> mixed_ids;
   // Calls with rows that read what an operator saved for its gradient; see Note [Saved memory] in unseen_memory.h.
   std::vector<Position> saved;
   // Calls that read conditions or indices that were derived from decomposed tensors or ids. Whose the reference takes,

@@ -140,7 +140,11 @@ IdLabels TrackedIds::LabelsOf(const CallAtHand& own, at::IntArrayRef sizes) cons
   std::vector<IdOperand> operands;
   own.ForEachOperand(
       [&](const at::Tensor& tensor, const Operand& operand) { operands.push_back(IdOf(tensor, operand)); });
-  return CarryLabels(own.role.flow, own.call.op, own.arguments, operands, sizes);
+  IdLabels found = CarryLabels(own.role.flow, own.call.op, own.arguments, operands, sizes);
+  found.moves = found.mixed && std::any_of(operands.begin(), operands.end(), [](const IdOperand& operand) {
+                  return operand.moves.defined() && ReadFlag(operand.moves.any());
+                });
+  return found;
 }
 
 void TrackedIds::FollowSteps(const CallAtHand& own, const Operand& output) {
