@@ -52,6 +52,11 @@ Tensor Activated(const Context& context, const Tensor& x, const std::string& nam
   if (name == "LeakyRelu") return at::leaky_relu(x, need(0));
   if (name == "Clip") return at::clamp(x, need(0), need(1));
   if (name == "HardSigmoid") return at::clamp(at::add(at::mul(x, need(0)), need(1)), 0, 1);
+  if (name == "Elu") return at::elu(x, need(0));
+  if (name == "Selu") return at::elu(x, need(0), need(1));
+  if (name == "ThresholdedRelu") return at::threshold(x, need(0), 0);
+  if (name == "Softplus") return at::softplus(x);
+  if (name == "Softsign") return at::div(x, at::add(at::abs(x), 1));
   throw context.Refused(absl::StrCat("the fused activation ", name, " is not supported"));
 }
 

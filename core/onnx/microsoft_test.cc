@@ -140,6 +140,28 @@ TEST(Microsoft, FusedActivationsTakeTheirParameters) {
   });
 }
 
+// Those that ONNX Runtime puts into a product, with parameters that are no defaults.
+TEST(Microsoft, ProductsEndInActivations) {
+  const Tensor x = at::randn({4, 3}), w = at::randn({3, 5});
+  const Tensor product = x.mm(w), zero = at::zeros({});
+  const auto expect = [&](const std::string& name, const Tensor& expected) {
+    const auto y = Microsoft("FusedGemm")
+                       .Input(x)
+                       .Constant(w)
+                       .Attribute(TextAttribute("activation", name))
+                       .Attribute(FloatAttribute("activation_alpha", 0.7F))
+                       .Attribute(FloatAttribute("activation_gamma", 1.5F))
+                       .Run();
+    EXPECT_TRUE(at::allclose(y[0], expected, 1e-4, 1e-5)) << name;
+  };
+  const Tensor below = 0.7 * (at::minimum(product, zero).exp() - 1);
+  expect("Elu", at::where(product > 0, product, below));
+  expect("Selu", 1.5 * at::where(product > 0, product, below));
+  expect("ThresholdedRelu", at::where(product > 0.7, product, zero));
+  expect("Softplus", (product.exp() + 1).log());
+  expect("Softsign", product / (product.abs() + 1));
+}
+
 // One position is that of the first token.
 TEST(Microsoft, RotaryEmbeddingBeginsAtAPosition) {
   const Tensor x = at::randn({2, 3, 8}), angles = at::randn({9, 2});
