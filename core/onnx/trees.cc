@@ -498,6 +498,12 @@ int64_t AggregateOf(const Context& context) {
 PostTransform TransformByNumber(const Context& context) {
   const int64_t number = context.IntAttribute("post_transform", 0);
   if (number < 0 || number > 4) throw context.Invalid(absl::StrCat("post_transform is ", number));
+  if (number == 1 || number == 2) {
+    throw context.Refused(
+        "the standard calls SOFTMAX post_transform 1 and LOGISTIC 2, and ONNX Runtime the reverse; write the model "
+        "with "
+        "post_transform 0 and a node behind it");
+  }
   return static_cast<PostTransform>(number);
 }
 

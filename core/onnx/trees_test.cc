@@ -225,9 +225,15 @@ TEST(Trees, TransformsAndAggregatesByNumber) {
   const Tensor modes = at::tensor({0, 1}, at::kByte), splits = at::tensor({0.0F, 0.5F});
   const Tensor x = at::tensor({1.0F, 0.0F}).reshape({1, 2});
   EXPECT_TRUE(Holds(Ensemble(x, modes, splits).Attribute(IntAttribute("aggregate_function", 0)).Run()[0], {2}));
-  NodeModel two = Ensemble(x, modes, splits);
-  two.Attribute(IntAttribute("n_targets", 2)).Attribute(IntAttribute("post_transform", 2));
-  EXPECT_TRUE(Holds(two.Run()[0], {0.88079708, 0.5}));
+  const auto transformed = [&](int64_t number) {
+    NodeModel two = Ensemble(x, modes, splits);
+    return two.Attribute(IntAttribute("n_targets", 2)).Attribute(IntAttribute("post_transform", number)).Run()[0];
+  };
+  EXPECT_TRUE(Holds(transformed(3), {1, 0}));
+  for (const int64_t number : {1, 2}) {
+    ExpectError(absl::StatusCode::kUnimplemented, {"(ai.onnx.ml.TreeEnsemble)", "ONNX Runtime the reverse"},
+                [&] { transformed(number); });
+  }
   ExpectError(absl::StatusCode::kUnimplemented, {"(ai.onnx.ml.TreeEnsemble)", "MIN", "SUM and AVERAGE"},
               [&] { Ensemble(x, modes, splits).Attribute(IntAttribute("aggregate_function", 2)).Run(); });
 }
