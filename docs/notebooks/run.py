@@ -4,7 +4,8 @@
     run.py --renew NOTEBOOK...   stores what the cells print now
 
 Cells run one after the other in one namespace, in the folder of the notebook. What a cell prints, and what its last
-line is worth, is its output; a picture is that of `_repr_html_`. Numbers may differ in their last digits.
+line is worth unless it ends with `;`, is its output; a picture is that of `_repr_html_`. Figures of matplotlib that a cell
+drew are behind it, as SVG whose texts are texts. Numbers may differ in their last digits. Of figures the texts are compared.
 """
 
 import ast
@@ -24,6 +25,7 @@ ABSOLUTE = 2e-5
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+|\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+_TEXT = re.compile(r"<text\b[^>]*>([^<]*)</text>")
 
 
 def run(path):
@@ -69,12 +71,27 @@ def _run_cell(source, names, where, count):
     outputs = []
     if printed.getvalue():
         outputs.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
-    if value is not None:
+    if value is not None and not source.rstrip().endswith(";"):
         data = {"text/plain": _lines(repr(value))}
         if hasattr(value, "_repr_html_"):
             data["text/html"] = _lines(value._repr_html_())
         outputs.append({"data": data, "execution_count": count, "metadata": {}, "output_type": "execute_result"})
-    return outputs
+    return outputs + [{"data": {"image/svg+xml": _lines(figure)}, "metadata": {}, "output_type": "display_data"}
+                      for figure in _figures()]
+
+
+def _figures():
+    """The figures that are open, as SVG, which are closed then: Jupyter does so behind each cell."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    drawn = []
+    for number in pyplot.get_fignums() if pyplot else []:
+        file = io.StringIO()
+        # Texts of one figure are equal whenever it is drawn: no date, no random ids, no version.
+        with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "addend"}):
+            pyplot.figure(number).savefig(file, format="svg", bbox_inches="tight", metadata={"Creator": None, "Date": None})
+        drawn.append(file.getvalue())
+        pyplot.close(number)
+    return drawn
 
 
 def _code(notebook):
@@ -105,7 +122,10 @@ def _differ(old, new):
 
 
 def _told(text):
-    """The explanation that a page of Addend shows; the rest of the page names versions and seconds."""
+    """The texts of a figure, or the explanation that a page of Addend shows; the rest of the page names versions and
+    seconds."""
+    if "<svg" in text[:1000]:
+        return "\n".join(html.unescape(one) for one in _TEXT.findall(text))
     data = _DATA.search(html.unescape(text))
     if data is None:
         return text
@@ -140,6 +160,7 @@ def write(path, notebook):
 
 
 def main(arguments):
+    os.environ.setdefault("MPLBACKEND", "agg")  # which needs no screen
     renew = arguments[:1] == ["--renew"]
     wrong = 0
     for path in arguments[renew:]:

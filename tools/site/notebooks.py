@@ -1,5 +1,7 @@
-"""Notebooks as pages: their texts, their code and what it printed. Figures are drawn here, so that no script has to run."""
+"""Notebooks as pages: their texts, their code and what it printed. Figures of Addend's pages are drawn here, so that no script
+has to run; those of matplotlib are stored as SVG."""
 
+import base64
 import html
 import json
 import posixpath
@@ -10,6 +12,7 @@ import figures
 import markdown_pages
 from layout import escape
 
+_TEXT = re.compile(r"<text\b[^>]*>([^<]*)</text>")
 _FRAME = re.compile(r'<iframe srcdoc="([^"]*)"')
 
 
@@ -19,6 +22,14 @@ def _text(lines):
 
 def _printed(text):
     return '<pre class="out"><code>%s</code></pre>' % escape(text.rstrip("\n"))
+
+
+def _plot(svg):
+    """A figure of matplotlib as an image, whose texts are its description. Being an image keeps its ids and styles from the
+    page's."""
+    told = " ".join(html.unescape(one) for one in _TEXT.findall(svg))
+    data = base64.b64encode(svg.encode("utf-8")).decode("ascii")
+    return '<figure class="plot"><img alt="%s" src="data:image/svg+xml;base64,%s"></figure>' % (escape(told), data)
 
 
 class _Notebook:
@@ -43,6 +54,8 @@ class _Notebook:
         data = output.get("data")
         if data is None:
             raise ValueError("%s stores an output of the kind %s" % (self.path, output["output_type"]))
+        if "image/svg+xml" in data:
+            return _plot(_text(data["image/svg+xml"]))
         framed = _FRAME.search(_text(data.get("text/html", "")))
         if framed is None:
             return _printed(_text(data["text/plain"]))

@@ -4,6 +4,7 @@ finds it.
 usage: site_test.py SITE API BROWSER.PY [LANGUAGE|search...]
 """
 
+import base64
 import html
 import html.parser
 import importlib
@@ -162,6 +163,19 @@ class SiteTest(unittest.TestCase):
                     self.assertAlmostEqual(float(bar.group(1)), float(number), delta=1e-3 * abs(float(number)))
                     compared += 1
         self.assertGreater(compared, 20)
+
+    def test_figures_of_matplotlib_are_images_that_tell_what_they_show(self):
+        """The sum under each figure adds up."""
+        number = r"[\u2212+]? ?[\d.]+(?:e[\u2212-]\d+)?"
+        for name in ("credit", "recommender", "survival", "time_series"):
+            text = read(os.path.join(SITE, "docs/notebooks/%s.html" % name))
+            (drawn,) = re.findall(r'<figure class="plot"><img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)"></figure>', text)
+            told = html.unescape(drawn[0])
+            self.assertTrue(base64.b64decode(drawn[1]).decode("utf-8").startswith("<?xml"))
+            terms = re.search(r"(%s) \(reference\) (%s) \(\d+ \w+\) (%s) \(leftover\) = (%s) \(value\)" % ((number,) * 4), told)
+            self.assertIsNotNone(terms, told)
+            *parts, value = (float(term.replace("\u2212", "-").replace(" ", "")) for term in terms.groups())
+            self.assertAlmostEqual(sum(parts), value, delta=2e-3)
 
     def test_long_pages_have_a_table_of_contents(self):
         long = 0
