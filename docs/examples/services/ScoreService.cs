@@ -12,7 +12,7 @@ using Addend;
 
 const string Usage = """
     usage: ScoreService MODEL BASELINE SAMPLE [--port N] [--workers N] [--queue N]
-               [--timeout-ms N] [--max-body BYTES] [--drain-seconds N]
+               [--timeout-ms N] [--max-body BYTES] [--drain-seconds N] [--concepts FILE] [--log FILE]
     """;
 
 Options options;
@@ -20,7 +20,8 @@ Scorer scorer;
 try
 {
     options = new Options(args);
-    scorer = new Scorer(options.Files[0], options.Files[1], options.Files[2]);
+    var keeper = new Keeper(options.Concepts, options.Log);
+    scorer = new Scorer(options.Files[0], options.Files[1], options.Files[2], keeper);
 }
 catch (Exception e) when (e is ArgumentException or IOException or InvalidOperationException or AddendException)
 {
@@ -77,6 +78,8 @@ internal sealed class Options
         ["--drain-seconds"] = 10,
     };
 
+    private readonly Dictionary<string, string?> _files = new() { ["--concepts"] = null, ["--log"] = null };
+
     internal Options(string[] arguments)
     {
         for (int k = 0; k < arguments.Length; k++)
@@ -85,6 +88,13 @@ internal sealed class Options
             if (!argument.StartsWith("--", StringComparison.Ordinal))
             {
                 Files.Add(argument);
+                continue;
+            }
+            if (_files.ContainsKey(argument))
+            {
+                _files[argument] = ++k < arguments.Length
+                    ? arguments[k]
+                    : throw new ArgumentException($"{argument} takes a file");
                 continue;
             }
             if (!_numbers.ContainsKey(argument))
@@ -118,18 +128,55 @@ internal sealed class Options
     internal int MaxBody => _numbers["--max-body"];
 
     internal int DrainSeconds => _numbers["--drain-seconds"];
+
+    /// <summary>The description of concepts; null: no reasons.</summary>
+    internal string? Concepts => _files["--concepts"];
+
+    /// <summary>The log of decisions; null: no records.</summary>
+    internal string? Log => _files["--log"];
 }
 
-/// <summary>The model, and all that is the same for every row. Nothing else here asks Addend for anything.</summary>
+/// <summary>A row's numbers, and their reasons; null where the service has no concepts.</summary>
+internal sealed record Answer(Explanation Explanation, Reasons? Reasons);
+
+/// <summary>Reasons and records of what is answered; a file that is null stands for nothing to be told, or kept.
+/// </summary>
+internal sealed class Keeper(string? conceptsPath, string? logPath) : IDisposable
+{
+    private readonly Concepts? _concepts = conceptsPath is null ? null : Concepts.Read(File.ReadAllText(conceptsPath));
+
+    private readonly AuditLog? _log = logPath is null ? null : new AuditLog(logPath);
+
+    /// <summary>The reasons of an attribution; null without concepts.</summary>
+    internal Reasons? Reasons(Attribution attribution) => _concepts is null ? null : attribution.Reasons(_concepts);
+
+    /// <summary>The answer that an attribution gives. Its record is on the disk when this returns.</summary>
+    internal Answer Keep(Attribution attribution)
+    {
+        Reasons? reasons = Reasons(attribution);
+        _log?.Append(attribution, new RecordOptions { Reasons = reasons?.ToJson() });
+        return new Answer(attribution.Explain(), reasons);
+    }
+
+    public void Dispose()
+    {
+        _log?.Dispose();
+        _concepts?.Dispose();
+    }
+}
+
+/// <summary>The model, and all that is the same for every row. Only this and the keeper ask Addend for anything.</summary>
 internal sealed class Scorer : IDisposable
 {
     // The logit of the first class minus that of the second: positive where the model takes the row for the first.
     private static readonly Target Margin = Target.At(0, 0).Minus(Target.At(0, 1));
 
     private readonly Plan _plan;
+    private readonly Keeper _keeper;
 
-    internal Scorer(string modelPath, string baselinePath, string samplePath)
+    internal Scorer(string modelPath, string baselinePath, string samplePath, Keeper keeper)
     {
+        _keeper = keeper;
         // Requests are computed beside each other, each on the thread of its worker.
         AddendLibrary.SetThreads(1);
         using Model model = Model.Load(modelPath);
@@ -153,19 +200,26 @@ internal sealed class Scorer : IDisposable
             {
                 Targets = [Margin],
             });
+        // Concepts of columns that the model lacks are an error here, and not in the first answer.
+        using Attribution tried = _plan.Attribute(new Request(new Input(row)));
+        keeper.Reasons(tried);
     }
 
     internal IReadOnlyList<string> Columns { get; }
 
     /// <summary>The score of a row and what each column gave to it, by one forward run and one sweep back.</summary>
-    internal Explanation Score(float[] row, CancellationToken cancellation)
+    internal Answer Score(float[] row, CancellationToken cancellation)
     {
         using Tensor tensor = Tensor.From(row, 1, row.Length);
         using Attribution attribution = _plan.Attribute(new Request(new Input(tensor)), cancellation);
-        return attribution.Explain();
+        return _keeper.Keep(attribution);
     }
 
-    public void Dispose() => _plan.Dispose();
+    public void Dispose()
+    {
+        _plan.Dispose();
+        _keeper.Dispose();
+    }
 }
 
 /// <summary>An answer that is not the one that was asked for.</summary>
@@ -258,7 +312,7 @@ internal sealed class Service(Scorer scorer, Options options, CancellationToken 
         }
     }
 
-    private async Task<Explanation> Explain(HttpContext context, long begin)
+    private async Task<Answer> Explain(HttpContext context, long begin)
     {
         if (stopping.IsCancellationRequested)
         {
@@ -282,9 +336,9 @@ internal sealed class Service(Scorer scorer, Options options, CancellationToken 
             {
                 throw Late();
             }
-            Explanation explanation = scorer.Score(row, ending.Token);
-            return double.IsFinite(explanation.Recovery) && double.IsFinite(explanation.Value)
-                ? explanation
+            Answer answer = scorer.Score(row, ending.Token);
+            return double.IsFinite(answer.Explanation.Recovery) && double.IsFinite(answer.Explanation.Value)
+                ? answer
                 : throw new Refusal(422, "the model gives this row no finite score");
         }
         catch (OperationCanceledException) when (!context.RequestAborted.IsCancellationRequested)
@@ -427,8 +481,9 @@ internal sealed class Counts
 /// <summary>The bodies of answers.</summary>
 internal static class Answers
 {
-    internal static void Write(IBufferWriter<byte> body, Explanation explanation)
+    internal static void Write(IBufferWriter<byte> body, Answer answer)
     {
+        Explanation explanation = answer.Explanation;
         using var json = new Utf8JsonWriter(body);
         json.WriteStartObject();
         json.WriteString("target", explanation.Target);
@@ -445,7 +500,34 @@ internal static class Answers
             json.WriteEndObject();
         }
         json.WriteEndArray();
+        if (answer.Reasons is not null)
+        {
+            Write(json, answer.Reasons);
+        }
         json.WriteEndObject();
+    }
+
+    // Reasons are for the person, and notes for whoever tells the reasons.
+    private static void Write(Utf8JsonWriter json, Reasons reasons)
+    {
+        Decision decision = reasons.Decisions[0];
+        json.WriteString("outcome", decision.Outcome);
+        json.WriteStartArray("reasons");
+        foreach (Reason reason in decision.Reasons)
+        {
+            json.WriteStartObject();
+            json.WriteString("code", reason.Code);
+            json.WriteString("text", reason.Text);
+            json.WriteNumber("contribution", reason.Contribution);
+            json.WriteEndObject();
+        }
+        json.WriteEndArray();
+        json.WriteStartArray("notes");
+        foreach (string note in decision.Notes.Concat(reasons.Warnings))
+        {
+            json.WriteStringValue(note);
+        }
+        json.WriteEndArray();
     }
 
     internal static void WriteError(ArrayBufferWriter<byte> body, string message)

@@ -3,12 +3,18 @@ import com.sun.net.httpserver.HttpServer;
 import dev.addend.Addend;
 import dev.addend.AddendException;
 import dev.addend.Attribution;
+import dev.addend.AuditLog;
 import dev.addend.Cancellation;
+import dev.addend.Concepts;
 import dev.addend.Contribution;
+import dev.addend.Decision;
 import dev.addend.Explanation;
 import dev.addend.Input;
 import dev.addend.Model;
 import dev.addend.Plan;
+import dev.addend.Reason;
+import dev.addend.Reasons;
+import dev.addend.RecordOptions;
 import dev.addend.Request;
 import dev.addend.Target;
 import dev.addend.Tensor;
@@ -43,6 +49,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -51,7 +58,7 @@ import java.util.stream.Stream;
  */
 public final class ScoreService {
   private static final String USAGE = "usage: ScoreService MODEL BASELINE SAMPLE [--port N] [--workers N] [--queue N]\n"
-      + "           [--timeout-ms N] [--max-body BYTES] [--drain-seconds N]";
+      + "           [--timeout-ms N] [--max-body BYTES] [--drain-seconds N] [--concepts FILE] [--log FILE]";
 
   private ScoreService() {}
 
@@ -71,7 +78,8 @@ public final class ScoreService {
     final Scorer scorer;
     try {
       options = new Options(arguments);
-      scorer = opener.open(options.files.remove(), options.files.remove(), options.files.remove());
+      final Keeper keeper = new Keeper(options.concepts, options.log);
+      scorer = opener.open(options.files.remove(), options.files.remove(), options.files.remove(), keeper);
     } catch (IllegalArgumentException | AddendException e) {
       System.err.println("ScoreService: " + e.getMessage());
       System.exit(2);
@@ -97,6 +105,8 @@ public final class ScoreService {
     int timeoutMs = 1000;
     int maxBody = 16 << 10;
     int drainSeconds = 10;
+    Path concepts;  // null: no reasons
+    Path log;  // null: no records
 
     Options(String[] arguments) {
       final Deque<String> rest = new ArrayDeque<>(List.of(arguments));
@@ -113,6 +123,8 @@ public final class ScoreService {
           case "--timeout-ms": timeoutMs = number(argument, rest, 1); break;
           case "--max-body": maxBody = number(argument, rest, 1); break;
           case "--drain-seconds": drainSeconds = number(argument, rest, 0); break;
+          case "--concepts": concepts = file(argument, rest); break;
+          case "--log": log = file(argument, rest); break;
           default: throw new IllegalArgumentException("there is no option " + argument + "\n" + USAGE);
         }
       }
@@ -128,15 +140,74 @@ public final class ScoreService {
       }
       return Integer.parseInt(text);
     }
+
+    private static Path file(String option, Deque<String> rest) {
+      if (rest.isEmpty()) {
+        throw new IllegalArgumentException(option + " takes a file\n" + USAGE);
+      }
+      return Path.of(rest.remove());
+    }
   }
 
-  /** The model, and all that is the same for every row. Nothing else here asks Addend for anything. */
+  /** A row's numbers, and their reasons; null where the service has no concepts. */
+  static final class Answer {
+    final Explanation explanation;
+    final Reasons reasons;
+
+    Answer(Explanation explanation, Reasons reasons) {
+      this.explanation = explanation;
+      this.reasons = reasons;
+    }
+  }
+
+  /** Reasons and records of what is answered. Any number of threads may share one. */
+  static final class Keeper implements AutoCloseable {
+    private final Concepts concepts;
+    private final AuditLog log;
+
+    /** A file that is null stands for nothing to be told, or kept. */
+    Keeper(Path conceptsPath, Path logPath) {
+      try {
+        concepts = conceptsPath == null ? null : Concepts.read(Files.readString(conceptsPath));
+      } catch (IOException e) {
+        throw new IllegalArgumentException(conceptsPath + " cannot be read: " + e.getMessage(), e);
+      }
+      log = logPath == null ? null : new AuditLog(logPath);
+    }
+
+    /** The reasons of an attribution; null without concepts. */
+    Reasons reasons(Attribution attribution) {
+      return concepts == null ? null : attribution.reasons(concepts);
+    }
+
+    /** The answer that an attribution gives. Its record is on the disk when this returns. */
+    Answer answer(Attribution attribution) {
+      final Reasons reasons = reasons(attribution);
+      if (log != null) {
+        final RecordOptions alone = RecordOptions.defaults();
+        log.append(attribution, reasons == null ? alone : alone.reasons(reasons.toJson()));
+      }
+      return new Answer(attribution.explain(0), reasons);
+    }
+
+    @Override
+    public void close() {
+      if (log != null) {
+        log.close();
+      }
+      if (concepts != null) {
+        concepts.close();
+      }
+    }
+  }
+
+  /** The model, and all that is the same for every row. Only this and the keeper ask Addend for anything. */
   interface Scorer extends AutoCloseable {
     /** The names of the columns, in the model's order. */
     List<String> columns();
 
     /** The score of a row and what each column gave to it. Any number of threads may ask. */
-    Explanation score(float[] row, Cancellation cancellation);
+    Answer score(float[] row, Cancellation cancellation);
 
     @Override
     void close();
@@ -145,7 +216,7 @@ public final class ScoreService {
   /** A function that makes a scorer of three files. */
   @FunctionalInterface
   interface Opener {
-    Scorer open(Path model, Path baseline, Path sample);
+    Scorer open(Path model, Path baseline, Path sample, Keeper keeper);
   }
 
   /** Rows by a plan, in one forward run and one sweep back. */
@@ -155,8 +226,10 @@ public final class ScoreService {
 
     private final List<String> columns;
     private final Plan plan;
+    private final Keeper keeper;
 
-    PlanScorer(Path modelPath, Path baselinePath, Path samplePath) {
+    PlanScorer(Path modelPath, Path baselinePath, Path samplePath, Keeper keeper) {
+      this.keeper = keeper;
       // Requests are computed beside each other, each on the thread of its worker.
       Addend.setNumThreads(1);
       try (TensorFile sample = TensorFile.read(samplePath)) {
@@ -174,6 +247,10 @@ public final class ScoreService {
         }
         // The plan of all requests is made once, by a run of the model here, for which no caller waits.
         plan = model.plan(Request.of(Input.of(row).splitAlong(1).baseline(baseline).names(columns)).target(TARGET));
+        // Concepts of columns that the model lacks are an error here, and not in the first answer.
+        try (Attribution tried = plan.attribute(Request.of(Input.of(row)))) {
+          keeper.reasons(tried);
+        }
       }
     }
 
@@ -183,10 +260,15 @@ public final class ScoreService {
     }
 
     @Override
-    public Explanation score(float[] row, Cancellation cancellation) {
+    public Answer score(float[] row, Cancellation cancellation) {
       try (Tensor tensor = Tensor.of(row, 1, row.length); Attribution attribution = attribute(tensor, cancellation)) {
-        return attribution.explain(0);
+        return answer(attribution);
       }
+    }
+
+    /** The answer of an attribution, for scorers that make one themselves. */
+    Answer answer(Attribution attribution) {
+      return keeper.answer(attribution);
     }
 
     /** Attributes a row that is a tensor [1, columns], for scorers that have one. */
@@ -197,6 +279,7 @@ public final class ScoreService {
     @Override
     public void close() {
       plan.close();
+      keeper.close();
     }
   }
 
@@ -361,7 +444,7 @@ public final class ScoreService {
       exchange.getResponseBody().write(bytes);
     }
 
-    private Explanation score(HttpExchange exchange, long begin) throws Refusal, IOException {
+    private Answer score(HttpExchange exchange, long begin) throws Refusal, IOException {
       requireMethod(exchange, "POST");
       if (stopping.get()) {
         throw new Refusal(503, "the service is stopping");
@@ -387,7 +470,7 @@ public final class ScoreService {
       }
     }
 
-    private Explanation run(float[] row, long end) throws Refusal {
+    private Answer run(float[] row, long end) throws Refusal {
       final long left = end - System.nanoTime();
       if (left <= 0) {
         throw late();
@@ -396,11 +479,11 @@ public final class ScoreService {
         final Future<?> timer = timers.schedule(() -> end(cancellation), left, TimeUnit.NANOSECONDS);
         running.add(cancellation);
         try {
-          final Explanation explanation = scorer.score(row, cancellation);
-          if (!Double.isFinite(explanation.recovery()) || !Double.isFinite(explanation.value())) {
+          final Answer answer = scorer.score(row, cancellation);
+          if (!Double.isFinite(answer.explanation.recovery()) || !Double.isFinite(answer.explanation.value())) {
             throw notFinite();
           }
-          return explanation;
+          return answer;
         } catch (AddendException e) {
           if (e.code() == AddendException.Code.CANCELLED) {
             throw System.nanoTime() - end < 0 ? new Refusal(503, "the service is stopping") : late();
@@ -526,7 +609,8 @@ public final class ScoreService {
 
   /** The bodies of answers. */
   private static final class Answers {
-    static String of(Explanation explanation) {
+    static String of(Answer answer) {
+      final Explanation explanation = answer.explanation;
       final StringBuilder json = new StringBuilder(2048);
       json.append("{\"target\":").append(quoted(explanation.target()));
       number(json, "score", explanation.value());
@@ -541,7 +625,29 @@ public final class ScoreService {
         json.append('}');
         separator = ",";
       }
-      return json.append("]}").toString();
+      json.append(']');
+      if (answer.reasons != null) {
+        reasons(json, answer.reasons);
+      }
+      return json.append('}').toString();
+    }
+
+    /** Reasons are for the person, and notes for whoever tells the reasons. */
+    private static void reasons(StringBuilder json, Reasons reasons) {
+      final Decision decision = reasons.decisions().get(0);
+      json.append(",\"outcome\":").append(quoted(decision.outcome())).append(",\"reasons\":[");
+      String separator = "";
+      for (Reason reason : decision.reasons()) {
+        json.append(separator).append("{\"code\":").append(quoted(reason.code()));
+        json.append(",\"text\":").append(quoted(reason.text()));
+        number(json, "contribution", reason.contribution());
+        json.append('}');
+        separator = ",";
+      }
+      json.append("],\"notes\":[");
+      json.append(Stream.concat(decision.notes().stream(), reasons.warnings().stream())
+          .map(Answers::quoted).collect(Collectors.joining(",")));
+      json.append(']');
     }
 
     static String error(String message) {

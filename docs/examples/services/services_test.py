@@ -1,10 +1,15 @@
 """Each service answers with the numbers of the model, refuses what it has to, and survives bad callers."""
 
+import csv
+import importlib.util
 import json
+import math
 import os
+import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -18,6 +23,7 @@ import load_test  # noqa: E402, it lies beside this file
 HERE = "docs/examples/services/"
 TABLE = "docs/examples/models/breast_cancer/"
 LANGUAGES = os.environ["LANGUAGES"].split()
+PROGRAM = os.path.abspath(os.environ["ADDEND_PROGRAM"])
 REQUESTS = int(os.environ["REQUESTS"])
 
 
@@ -26,16 +32,42 @@ MISSING = os.environ.get("NEEDS", "")
 MISSING = "" if os.path.exists(MISSING) else MISSING
 
 
-def command(language, *options):
+def command(language, *options, folder=TABLE, model=None):
     # DJL serves TorchScript.
-    model = "model.pt" if language == "djl" else "model.pt2"
-    files = [TABLE + name for name in (model, "baseline.npy", "sample.safetensors")]
+    model = model or ("model.pt" if language == "djl" else "model.pt2")
+    files = [os.path.join(folder, name) for name in (model, "baseline.npy", "sample.safetensors")]
     program = os.path.abspath(HERE + "score_service_%s.sh" % language)
     return [program] + [os.path.abspath(file) for file in files] + list(options)
 
 
-def start(language, *options):
-    return load_test.Started(command(language, "--port", "0", *options))
+def start(language, *options, **files):
+    return load_test.Started(command(language, "--port", "0", *options, **files))
+
+
+def kinds(language):
+    """The files that train.py can write with this PyTorch, and that the service takes: their endings."""
+    version = tuple(map(int, torch.__version__.split(".")[:2]))
+    if language == "djl":
+        return ["pt"]
+    found = ["pt"] + (["pt2"] if version >= (2, 6) else [])
+    needed = [] if version < (2, 0) else ["onnx"] if version < (2, 9) else ["onnx", "onnxscript"]
+    return found + (["onnx"] if all(map(importlib.util.find_spec, needed)) else [])
+
+
+# Reasons in words, as concepts.json asks for them, of a column in a row and in the baseline.
+TOLD = {
+    "income": ("R01", lambda value, usual: "Income of %.0f EUR, where %.0f EUR is usual" % (value, usual)),
+    "debt_share": ("R02", lambda value, usual: "Debt of %.2f of the income, where %.2f is usual" % (value, usual)),
+    "years_in_job": ("R03", lambda value, usual: "%.1f years in the job" % value),
+    "late_payments": ("R04", lambda value, usual: "Late payments: %.0f" % value),
+}
+
+
+def reasons_by_hand(answer, row, usual):
+    """[(code, text, contribution), ...]: the two largest columns that raise the score, each 5 % of its move or more."""
+    least = 0.05 * abs(answer["score"] - answer["reference"])
+    raising = sorted((-one["value"], one["name"]) for one in answer["contributions"] if one["value"] >= max(least, 1e-300))
+    return [(TOLD[name][0], TOLD[name][1](row[name], usual[name]), -value) for value, name in raising[:2]]
 
 
 class Connection:
@@ -320,6 +352,8 @@ class ServiceTest:
                               (["--workers", "0"], "--workers takes a whole number of at least 1"),
                               (["--queue"], "--queue takes a whole number of at least 0"),
                               (["--colour", "1"], "there is no option --colour"),
+                              (["--log"], "--log takes a file"),
+                              (["--concepts", "/nowhere.json"], "/nowhere.json"),
                               (["one more"], "three files are needed")):
             with self.subTest(said):
                 refused = subprocess.run(
@@ -328,6 +362,113 @@ class ServiceTest:
                 self.assertEqual((refused.returncode, refused.stdout), (2, ""))
                 self.assertIn(said, refused.stderr)
                 self.assertIn("usage: ScoreService MODEL BASELINE SAMPLE", refused.stderr)
+
+    def test_from_training_to_audit(self):
+        """The way that docs/services.md leads, with each kind of file that this PyTorch can write."""
+        with tempfile.TemporaryDirectory() as folder, open("docs/services.md", encoding="utf-8") as file:
+            page = re.search(r"\n## From training to audit\n(.*?)\n## ", file.read(), re.DOTALL).group(1)
+            models = {kind: os.path.join(folder, "model." + kind) for kind in kinds(self.language)}
+            subprocess.run([sys.executable, HERE + "train.py", *models.values()], check=True)
+            for kind in models:
+                with self.subTest(kind):
+                    self.serve_and_audit(folder, kind, page)
+
+    def serve_and_audit(self, folder, kind, page):
+        def path(name):
+            return os.path.join(folder, name)
+
+        def verify(log, *arguments):
+            done = subprocess.run([PROGRAM, "audit", "verify", log, *arguments], stdout=subprocess.PIPE, universal_newlines=True)
+            return done.returncode, done.stdout
+
+        model, log = path("model." + kind), path(kind + ".jsonl")
+        with open(path("rows.csv"), encoding="utf-8") as file:
+            rows = [{name: float(text) for name, text in row.items()} for row in csv.DictReader(file)]
+        usual = dict(zip(TOLD, map(float, numpy.load(path("baseline.npy"))[0])))
+        network = torch.jit.load(path("model.pt"))
+        with torch.no_grad():
+            logits = network(torch.tensor([[row[name] for name in TOLD] for row in [*rows, usual]])).double()
+        scores = [float(one - other) for one, other in logits]
+
+        # The request of the page, and its answer.
+        asked = re.search(r"curl -d '(.*?)'", page).group(1)
+        number = rows.index(json.loads(asked)["features"])
+        printed = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL).group(1))
+        chosen = [number] + list(range(5))
+        service = start(self.language, "--concepts", path("concepts.json"), "--log", log, folder=folder, model="model." + kind)
+        try:
+            with Connection(service.address) as connection:
+                answers = [connection.ask(json.dumps({"features": rows[k]})) for k in chosen]
+                self.assertEqual(connection.ask("{")[0], 400)  # what is not scored is not recorded
+        finally:
+            service.stop()
+            service.process.stdout.close()
+        for k, (status, _, text) in zip(chosen, answers):
+            self.assertEqual(status, 200, text)
+            answer = json.loads(text)
+            self.assertAlmostEqual(answer["score"], scores[k], delta=1e-5)
+            self.assertAlmostEqual(answer["reference"], scores[-1], delta=1e-5)
+            parts = math.fsum(one["value"] for one in answer["contributions"])
+            self.assertAlmostEqual(parts, scores[k] - scores[-1], delta=1e-5)
+            expected = reasons_by_hand(answer, rows[k], usual)
+            self.assertEqual([(one["code"], one["text"], one["contribution"]) for one in answer["reasons"]], expected)
+            self.assertEqual(answer["outcome"], "reasons" if expected else "no_principal_reason")
+            self.assertTrue(expected or answer["notes"])
+        answer = json.loads(answers[0][2])
+        self.assertEqual(list(answer), list(printed))
+        self.assertEqual([one["text"] for one in answer["reasons"]], [one["text"] for one in printed["reasons"]])
+        for key in ("score", "reference"):
+            self.assertAlmostEqual(answer[key], printed[key], delta=1e-4)
+        for one, other in zip(answer["contributions"], printed["contributions"]):
+            self.assertEqual(one["name"], other["name"])
+            self.assertAlmostEqual(one["value"], other["value"], delta=1e-4)
+        self.assertIn(", %.0f %%. The mean row has %.0f %%." % tuple(
+            100 / (1 + math.exp(-answer[key])) for key in ("score", "reference")), page)
+
+        # Somebody checks: every record is there, has the reasons that were told, and is computed again with the same bits.
+        with open(log, encoding="utf-8") as file:
+            records = list(map(json.loads, file))
+        self.assertEqual(len(records), len(chosen))
+        for record, (_, _, text) in zip(records, answers):
+            (decision,) = record["reasons"]["decisions"]
+            self.assertEqual([one["text"] for one in decision["reasons"]], [one["text"] for one in json.loads(text)["reasons"]])
+            self.assertEqual(record["targets"][0]["value"], json.loads(text)["score"])
+            self.assertNotIn("elements", json.dumps(record["inputs"]))
+        self.assertEqual(verify(log)[0], 0)
+        code, told = verify(log, "--model", model, "--inputs", path("rows.csv"), "--json")
+        computed = json.loads(told)["computed"]
+        self.assertEqual((code, computed["chosen"], computed["same"]), (0, len(chosen), len(chosen)), told)
+        # A digit that somebody changed is found.
+        with open(log, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        lines[1] = re.sub(r'"reference":-?', '"reference":1', lines[1], count=1)
+        with open(path("changed.jsonl"), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+        code, told = verify(path("changed.jsonl"), "--json")
+        self.assertEqual((code, [one["first_line"] for one in json.loads(told)["problems"]][:1]), (1, [2]), told)
+
+    def test_no_answer_without_its_record(self):
+        """A log to which something else was written takes no record: its service gives no answer, and goes on."""
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "decisions.jsonl")
+            service = start(self.language, "--log", log)
+            try:
+                refused = subprocess.run(
+                    command(self.language, "--port", "0", "--log", log), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    timeout=60, universal_newlines=True)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+                self.assertIn(log, refused.stderr)
+                with Connection(service.address) as connection:
+                    status, _, text = connection.ask(self.body())
+                    self.assertEqual((status, "reasons" in json.loads(text)), (200, False))
+                    with open(log, "a", encoding="utf-8") as file:
+                        file.write("something else\n")
+                    status, _, text = connection.ask(self.body())
+                    self.assertEqual((status, json.loads(text)), (500, {"error": "the service failed; its log says why"}))
+                    self.assertEqual(connection.ask("", "GET", "/health")[0], 200)
+            finally:
+                service.stop()
+                service.process.stdout.close()
 
     def test_load(self):
         service = start(self.language)

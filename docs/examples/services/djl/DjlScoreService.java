@@ -9,8 +9,8 @@ import ai.djl.translate.Batchifier;
 import ai.djl.translate.TranslateException;
 import ai.djl.translate.Translator;
 import ai.djl.translate.TranslatorContext;
+import dev.addend.Attribution;
 import dev.addend.Cancellation;
-import dev.addend.Explanation;
 import dev.addend.djl.Djl;
 import dev.addend.djl.Explained;
 import dev.addend.djl.ExplainingTranslator;
@@ -34,7 +34,7 @@ public final class DjlScoreService {
     private final ZooModel<NDList, NDList> served;
     private final ScoreService.PlanScorer explainer;
 
-    DjlScorer(Path modelPath, Path baselinePath, Path samplePath) {
+    DjlScorer(Path modelPath, Path baselinePath, Path samplePath, ScoreService.Keeper keeper) {
       try {
         served = Criteria.builder()
             .setTypes(NDList.class, NDList.class)
@@ -46,7 +46,7 @@ public final class DjlScoreService {
         throw new IllegalArgumentException(modelPath + " cannot be served: " + e.getMessage(), e);
       }
       try {
-        explainer = new ScoreService.PlanScorer(Djl.modelFile(served), baselinePath, samplePath);
+        explainer = new ScoreService.PlanScorer(Djl.modelFile(served), baselinePath, samplePath, keeper);
       } catch (RuntimeException | Error e) {
         served.close();
         throw e;
@@ -59,12 +59,22 @@ public final class DjlScoreService {
     }
 
     @Override
-    public Explanation score(float[] row, Cancellation cancellation) {
+    public ScoreService.Answer score(float[] row, Cancellation cancellation) {
       // A translator for each request, because each has a time of its own.
-      final Translator<float[], Explained<Float>> translator = new ExplainingTranslator<>(
-          new MarginTranslator(), inputs -> explainer.attribute(inputs.get(0), cancellation));
+      final ScoreService.Answer[] answer = new ScoreService.Answer[1];
+      final Translator<float[], Explained<Float>> translator = new ExplainingTranslator<>(new MarginTranslator(), inputs -> {
+        final Attribution attribution = explainer.attribute(inputs.get(0), cancellation);
+        try {
+          answer[0] = explainer.answer(attribution);
+          return attribution;
+        } catch (RuntimeException | Error e) {
+          attribution.close();
+          throw e;
+        }
+      });
       try (Predictor<float[], Explained<Float>> predictor = served.newPredictor(translator)) {
-        return predictor.predict(row).explanations().get(0);
+        predictor.predict(row);
+        return answer[0];
       } catch (TranslateException e) {
         // Errors of Addend, such as that the time is over, come as the cause.
         throw e.getCause() instanceof RuntimeException ? (RuntimeException) e.getCause() : new IllegalStateException(e);
