@@ -136,7 +136,7 @@ class RunnerTest(unittest.TestCase):
             return run.compare(stored, other)
 
         self.assertIn("cell 4, image/svg+xml: is ", changed(">late_payments<", ">housing<")[0])
-        self.assertIn("has 1.43, stored is 1.33", changed(">+1.33<", ">+1.43<")[0])
+        self.assertIn("has +1.43, stored is +1.33", changed(">+1.33<", ">+1.43<")[0])
         self.assertIn("cell 4, image/svg+xml: is ", changed(">+1.33<", ">\u22121.33<")[0])
         self.assertEqual(changed('width="', 'class="'), [])
 
