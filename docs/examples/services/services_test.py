@@ -353,7 +353,6 @@ class ServiceTest:
                               (["--queue"], "--queue takes a whole number of at least 0"),
                               (["--colour", "1"], "there is no option --colour"),
                               (["--log"], "--log takes a file"),
-                              (["--concepts", "/nowhere.json"], "/nowhere.json"),
                               (["one more"], "three files are needed")):
             with self.subTest(said):
                 refused = subprocess.run(
@@ -362,6 +361,22 @@ class ServiceTest:
                 self.assertEqual((refused.returncode, refused.stdout), (2, ""))
                 self.assertIn(said, refused.stderr)
                 self.assertIn("usage: ScoreService MODEL BASELINE SAMPLE", refused.stderr)
+
+    def test_concepts_that_cannot_serve_are_told_at_the_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for text, said in ((None, "concepts.json"), ("{}", "format"), (json.dumps({
+                    "format": "addend.concepts", "version": 1, "concepts": [{"name": "Colour", "components": ["colour"]}],
+            }), "the concept Colour names the component colour, which does not exist")):
+                path = os.path.join(folder, "concepts.json")
+                if text is not None:
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(text)
+                with self.subTest(said):
+                    refused = subprocess.run(
+                        command(self.language, "--port", "0", "--concepts", path), stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, timeout=60, universal_newlines=True)
+                    self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+                    self.assertIn(said, refused.stderr)
 
     def test_from_training_to_audit(self):
         """The way that docs/services.md leads, with each kind of file that this PyTorch can write."""
