@@ -358,7 +358,8 @@ TEST(Attribute, InfluenceIsNotedBesideALeftoverOfOperators) {
       }
     }
   }
-  // One row alone: the operators do leave something over, if only by rounding, which may come to nothing in one of them.
+  // One row alone: the operators do leave something over, if only by rounding, which may come to nothing in one of
+  // them.
   AttributeOptions one;
   one.targets = {Element({0, 0})};
   size_t leaving = 0;

@@ -13,7 +13,7 @@ _threads: Dict[int, List["Readings"]] = {}
 _lock = threading.Lock()
 _patches = Patches()
 _NAMES = ("numpy", "tolist", "__dlpack__")
-# What gives a tensor to a transformed function, by module; before PyTorch 2 these are a package of their own.
+# Functions that give a tensor to a transformed one, by module; before PyTorch 2 these are a package of their own.
 _TRANSFORMS = {
     "functorch._src.vmap": "_add_batch_dim",
     "functorch._src.eager_transforms": "_wrap_for_grad",
@@ -104,7 +104,7 @@ def _giving(wrap: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(wrap)
     def give(self: Any, *args: Any, **kwargs: Any) -> Any:
         blocks = _threads.get(threading.get_ident())
-        # What has no memory is the tensor of another transformed function, which was given what is inside.
+        # A tensor without memory belongs to another transformed function, which was given what is inside.
         if blocks and not _is_fake(self) and torch._C._has_storage(self):
             blocks[-1].give(self)
         return wrap(self, *args, **kwargs)

@@ -300,7 +300,7 @@ class LiveTest(unittest.TestCase):
                 moved = (model(x) - model(baseline))[0, 0]
                 self.assertGreater(abs(moved - given.sum()), 0.1)
                 torch.testing.assert_close(delta, (given.sum() - moved)[None].to(delta.dtype))
-        # What constants are made of is a constant.
+        # A result of constants is a constant.
         mask = addend.compile(lambda x: x * TRANSFORMS.vmap(lambda place: (place > 1).float())(torch.arange(3.0)))
         self.assertFalse(any("reads numbers" in note for note in mask.explain(source, targets="0,2").notes))
 

@@ -136,8 +136,8 @@ internal sealed class Options
     internal string? Log => _files["--log"];
 }
 
-/// <summary>A row's numbers, and their reasons; null where the service has no concepts.</summary>
-internal sealed record Answer(Explanation Explanation, Reasons? Reasons);
+/// <summary>A row's numbers, the warnings on them, and their reasons; null where the service has no concepts.</summary>
+internal sealed record Answer(Explanation Explanation, IReadOnlyList<string> Warnings, Reasons? Reasons);
 
 /// <summary>Reasons and records of what is answered; a file that is null stands for nothing to be told, or kept.
 /// </summary>
@@ -155,7 +155,7 @@ internal sealed class Keeper(string? conceptsPath, string? logPath) : IDisposabl
     {
         Reasons? reasons = Reasons(attribution);
         _log?.Append(attribution, new RecordOptions { Reasons = reasons?.ToJson() });
-        return new Answer(attribution.Explain(), reasons);
+        return new Answer(attribution.Explain(), attribution.Warnings, reasons);
     }
 
     public void Dispose()
@@ -500,17 +500,25 @@ internal static class Answers
             json.WriteEndObject();
         }
         json.WriteEndArray();
+        // Notes are for whoever reads the numbers or tells the reasons, which are for the person.
+        IEnumerable<string> notes = answer.Warnings;
         if (answer.Reasons is not null)
         {
-            Write(json, answer.Reasons);
+            Decision decision = answer.Reasons.Decisions[0];
+            Write(json, decision);
+            notes = decision.Notes.Concat(answer.Reasons.Warnings).Concat(answer.Warnings).Distinct();
         }
+        json.WriteStartArray("notes");
+        foreach (string note in notes)
+        {
+            json.WriteStringValue(note);
+        }
+        json.WriteEndArray();
         json.WriteEndObject();
     }
 
-    // Reasons are for the person, and notes for whoever tells the reasons.
-    private static void Write(Utf8JsonWriter json, Reasons reasons)
+    private static void Write(Utf8JsonWriter json, Decision decision)
     {
-        Decision decision = reasons.Decisions[0];
         json.WriteString("outcome", decision.Outcome);
         json.WriteStartArray("reasons");
         foreach (Reason reason in decision.Reasons)
@@ -520,12 +528,6 @@ internal static class Answers
             json.WriteString("text", reason.Text);
             json.WriteNumber("contribution", reason.Contribution);
             json.WriteEndObject();
-        }
-        json.WriteEndArray();
-        json.WriteStartArray("notes");
-        foreach (string note in decision.Notes.Concat(reasons.Warnings))
-        {
-            json.WriteStringValue(note);
         }
         json.WriteEndArray();
     }

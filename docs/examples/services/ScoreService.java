@@ -149,13 +149,15 @@ public final class ScoreService {
     }
   }
 
-  /** A row's numbers, and their reasons; null where the service has no concepts. */
+  /** A row's numbers, the warnings on them, and their reasons; null where the service has no concepts. */
   static final class Answer {
     final Explanation explanation;
+    final List<String> warnings;
     final Reasons reasons;
 
-    Answer(Explanation explanation, Reasons reasons) {
+    Answer(Explanation explanation, List<String> warnings, Reasons reasons) {
       this.explanation = explanation;
+      this.warnings = warnings;
       this.reasons = reasons;
     }
   }
@@ -187,7 +189,7 @@ public final class ScoreService {
         final RecordOptions alone = RecordOptions.defaults();
         log.append(attribution, reasons == null ? alone : alone.reasons(reasons.toJson()));
       }
-      return new Answer(attribution.explain(0), reasons);
+      return new Answer(attribution.explain(0), attribution.warnings(), reasons);
     }
 
     @Override
@@ -626,15 +628,18 @@ public final class ScoreService {
         separator = ",";
       }
       json.append(']');
+      // Notes are for whoever reads the numbers or tells the reasons, which are for the person.
+      Stream<String> notes = answer.warnings.stream();
       if (answer.reasons != null) {
-        reasons(json, answer.reasons);
+        final Decision decision = answer.reasons.decisions().get(0);
+        reasons(json, decision);
+        notes = Stream.of(decision.notes(), answer.reasons.warnings(), answer.warnings).flatMap(List::stream).distinct();
       }
-      return json.append('}').toString();
+      json.append(",\"notes\":[").append(notes.map(Answers::quoted).collect(Collectors.joining(",")));
+      return json.append("]}").toString();
     }
 
-    /** Reasons are for the person, and notes for whoever tells the reasons. */
-    private static void reasons(StringBuilder json, Reasons reasons) {
-      final Decision decision = reasons.decisions().get(0);
+    private static void reasons(StringBuilder json, Decision decision) {
       json.append(",\"outcome\":").append(quoted(decision.outcome())).append(",\"reasons\":[");
       String separator = "";
       for (Reason reason : decision.reasons()) {
@@ -644,9 +649,6 @@ public final class ScoreService {
         json.append('}');
         separator = ",";
       }
-      json.append("],\"notes\":[");
-      json.append(Stream.concat(decision.notes().stream(), reasons.warnings().stream())
-          .map(Answers::quoted).collect(Collectors.joining(",")));
       json.append(']');
     }
 

@@ -167,6 +167,26 @@ class ServiceTest:
         self.assertEqual(answer["score"], answer["reference"])
         self.assertEqual({one["value"] for one in answer["contributions"]}, {0})
 
+    def test_warnings_come_with_the_answer(self):
+        model = torch.jit.load(TABLE + "model.pt")
+        scores = lambda rows: (model(rows).double() @ torch.tensor([1.0, -1.0]).double()).tolist()  # noqa: E731
+        with torch.no_grad():
+            rows = torch.tensor(self.rows.rows)
+            (least,) = scores(torch.from_numpy(numpy.load(TABLE + "baseline.npy")))
+            of_rows = scores(rows)
+            below, above = rows[of_rows.index(min(of_rows))], rows[of_rows.index(max(of_rows))]
+            # A row between two, whose score is that of the baseline: its parts cancel.
+            for _ in range(40):
+                middle = (below + above) / 2
+                below, above = (middle, above) if scores(middle[None])[0] < least else (below, middle)
+        with Connection(self.service.address) as connection:
+            cancelling = json.loads(connection.ask(self.body(**dict(zip(self.rows.names, middle.tolist()))))[2])
+            usual = json.loads(connection.ask(self.body())[2])
+        total = math.fsum(abs(one["value"]) for one in cancelling["contributions"])
+        self.assertGreater(total, 1000 * abs(cancelling["score"] - cancelling["reference"]))
+        self.assertIn("ill-conditioned", " ".join(cancelling["notes"]))
+        self.assertEqual(usual["notes"], [])
+
     def test_bad_bodies_are_refused_and_the_connection_goes_on(self):
         good = self.body()
         short = self.rows.features(0)
