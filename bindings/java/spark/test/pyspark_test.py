@@ -50,7 +50,11 @@ class PySparkTest(unittest.TestCase):
         with open(self.path("conf", "spark-defaults.conf"), "w") as file:
             file.write("spark.master local-cluster[2,1,1024]\nspark.ui.enabled false\nspark.log.level ERROR\n"
                        "spark.local.dir %s\nspark.sql.warehouse.dir %s\n" % (self.path("local"), self.path("warehouse")))
-        home = os.path.join(os.path.abspath(PYSPARK), "pyspark")
+        # Executors of a local cluster work in its home, which has to be a folder that can be written.
+        installed, home = os.path.join(os.path.abspath(PYSPARK), "pyspark"), self.path("spark")
+        os.mkdir(home)
+        for name in os.listdir(installed):
+            os.symlink(os.path.join(installed, name), os.path.join(home, name))
         program = os.path.dirname(os.path.abspath(os.environ["ADDEND_PROGRAM"]))
         java = [os.path.join(os.environ["JAVA_HOME"], "bin")] if os.environ.get("JAVA_HOME") else []
         self.environment = dict(
