@@ -140,7 +140,7 @@ TEST(Microsoft, FusedActivationsTakeTheirParameters) {
   });
 }
 
-// Those that ONNX Runtime puts into a product, with parameters that are no defaults.
+// Activations that ONNX Runtime puts into a product, with parameters that are no defaults.
 TEST(Microsoft, ProductsEndInActivations) {
   const Tensor x = at::randn({4, 3}), w = at::randn({3, 5});
   const Tensor product = x.mm(w), zero = at::zeros({});

@@ -501,8 +501,7 @@ PostTransform TransformByNumber(const Context& context) {
   if (number == 1 || number == 2) {
     throw context.Refused(
         "the standard calls SOFTMAX post_transform 1 and LOGISTIC 2, and ONNX Runtime the reverse; write the model "
-        "with "
-        "post_transform 0 and a node behind it");
+        "with post_transform 0 and a node behind it");
   }
   return static_cast<PostTransform>(number);
 }

@@ -471,16 +471,9 @@ void RegisterSelection(Registry& registry) {
   registry.Register(Rule{"aten::min.other", Kind::kSelection, minimum});
   registry.Register(Rule{"aten::fmax", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, 1, true); }});
   registry.Register(Rule{"aten::fmin", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, -1, true); }});
-  registry.Register(
-      Rule{"aten::clamp.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c); }}.KeepsMarks());
-  registry.Register(Rule{
-      "aten::clamp_min.Tensor", Kind::kSelection, [](const RuleCall& c) {
-        return ClampToTensors(c);
-      }}.KeepsMarks());
-  registry.Register(Rule{
-      "aten::clamp_max.Tensor", Kind::kSelection, [](const RuleCall& c) {
-        return ClampToTensors(c);
-      }}.KeepsMarks());
+  for (const char* name : {"aten::clamp.Tensor", "aten::clamp_min.Tensor", "aten::clamp_max.Tensor"}) {
+    registry.Register(Rule{name, Kind::kSelection, ClampToTensors}.KeepsMarks());
+  }
 
   registry.Register(Rule{"aten::sort", Kind::kSelection, Sort});
   registry.Register(Rule{"aten::topk", Kind::kSelection, TopK});
