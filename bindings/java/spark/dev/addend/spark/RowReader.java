@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.types.ArrayType;
@@ -68,10 +69,10 @@ final class RowReader implements Serializable {
       return readArray(row, own[0], into, offset, notes);
     }
     for (int column = 0; column < own.length; column++) {
-      final String name = "column " + config.columns().get(column);
-      final String why = readNumber(row.get(own[column]), name, into, offset + column, notes);
+      final String name = config.columns().get(column);
+      final String why = readNumber(row.get(own[column]), () -> "column " + name, into, offset + column, notes);
       if (why != null) {
-        return name + " " + why;
+        return "column " + name + " " + why;
       }
     }
     return null;
@@ -92,17 +93,19 @@ final class RowReader implements Serializable {
     }
     int position = 0;
     for (Object number : numbers) {
-      final String name = column + "[" + position + "]";
+      final int at = position;
+      final Supplier<String> name = () -> column + "[" + at + "]";
       final String why = readNumber(number, name, into, offset + position, notes);
       if (why != null) {
-        return name + " " + why;
+        return name.get() + " " + why;
       }
       position++;
     }
     return null;
   }
 
-  private String readNumber(Object value, String name, double[] into, int place, List<String> notes) {
+  /** Reads one number. Its name is made only where something is said of it, since this runs for each number of each row. */
+  private String readNumber(Object value, Supplier<String> name, double[] into, int place, List<String> notes) {
     if (value == null) {
       return "is null";
     }
@@ -123,7 +126,7 @@ final class RowReader implements Serializable {
     into[place] = number;
     final double given = config.isDouble() ? number : (float) number;
     if (isAnother(value, given)) {
-      notes.add(name + " is " + value + ", of which " + (config.isDouble() ? "float64" : "float32") + " makes "
+      notes.add(name.get() + " is " + value + ", of which " + (config.isDouble() ? "float64" : "float32") + " makes "
           + new BigDecimal(given).toPlainString() + ": that is what is explained");
     }
     return null;
@@ -135,7 +138,8 @@ final class RowReader implements Serializable {
    */
   private static boolean isAnother(Object value, double given) {
     if (value instanceof Long || value instanceof Integer) {
-      return new BigDecimal(given).compareTo(BigDecimal.valueOf(((Number) value).longValue())) != 0;
+      // 2^63 is no long, and a cast would make the largest one of it.
+      return given == 0x1p63 || (long) given != ((Number) value).longValue();
     }
     if (value instanceof BigDecimal) {
       final BigDecimal number = (BigDecimal) value;
