@@ -271,13 +271,15 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_
  *     tensor are linearized.
  *   bias: residual, abs, hybrid(0.15), hybrid_threshold(0.15), sign(0.4), sign_threshold(0.4), norm(inf). Who is paid
  *     the constant of an affine operator, its bias.
- *   freeze: preset (what the preset freezes), none, or some of attention, normalizer, denominator, gate joined by +.
- *     Which coefficients are used as plain factors, by their values; what their own parts bring is left over.
- *   content_first: attention+normalizer+denominator, none, or some of attention, normalizer, denominator, gate joined
- *     by +. Which coefficients move while the content that they multiply is the reference's, before the content moves;
- *     all other products share by half.
- *   by_magnitude: gate, none, or some of attention, normalizer, denominator, gate joined by +. Of the coefficients that
- *     content_first names, those that leave content a share of the interaction by what stands there, and not all of it.
+ *   freeze: preset (what the preset freezes), none, or some of attention, normalizer, denominator, gate, activation
+ *     joined by +. Which coefficients are used as plain factors, by their values; what their own parts bring is left
+ *     over.
+ *   content_first: attention+normalizer+denominator+gate, none, or some of attention, normalizer, denominator, gate,
+ *     activation joined by +. Which coefficients move while the content that they multiply is the reference's, before
+ *     the content moves; all other products share by half.
+ *   by_magnitude: gate+activation, none, or some of attention, normalizer, denominator, gate, activation joined by +.
+ *     Of the coefficients that content_first names, those that leave content a share of the interaction by what stands
+ *     there, and not all of it.
  *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
  *     decomposed tensors.
  *   compute_dtype: model, float32, float64. In which dtype the model is computed.

@@ -159,10 +159,10 @@ void SetFreeze(Policy& policy, const std::string& value) {
 void SetByMagnitude(Policy& policy, const std::string& value) {
   const PolicyKey& key = KeyOf("by_magnitude");
   const uint32_t kinds = ParseKinds(key, value);
-  if ((kinds & ~(kFreezeAttention | kFreezeGate)) != 0) {
+  if ((kinds & (kFreezeNormalizer | kFreezeDenominator)) != 0) {
     throw InvalidArgument(absl::StrCat(Quoted(key, value),
                                        ": normalizers and denominators may have a reference of nothing, where no share "
-                                       "keeps their content finite; choose some of attention, gate"));
+                                       "keeps their content finite; choose some of attention, gate, activation"));
   }
   policy.by_magnitude = kinds;
 }

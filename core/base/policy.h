@@ -36,8 +36,8 @@ struct Policy {
   // v from (a', v'), is shared as a dv + v' da: the coefficient moves while the content is the reference's, then the
   // content moves at the coefficient's value. The move of every other product is shared by half.
   uint32_t content_first = kDefaultContentFirst;
-  // Bits of Freeze, kFreezeAttention and kFreezeGate: those kinds of content_first whose content takes a share of the
-  // interaction, by its magnitude on both sides, and not all of it. See Note [Shares by magnitude] in
+  // Bits of Freeze, but for normalizers and denominators: those kinds of content_first whose content takes a share of
+  // the interaction, by its magnitude on both sides, and not all of it. See Note [Shares by magnitude] in
   // core/rules/kinds.h.
   uint32_t by_magnitude = kDefaultByMagnitude;
   Conditions conditions = kDefaultConditions;

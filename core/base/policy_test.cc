@@ -56,7 +56,7 @@ TEST(PolicyTest, EveryKeyOfTheListIsAField) {
     }
     // Enumerators are numbered as the values are: each reads back as itself.
     for (const PolicyValue& value : key.values) {
-      const bool refused = key.name == "by_magnitude" && value.name != "attention" && value.name != "gate";
+      const bool refused = key.name == "by_magnitude" && (value.name == "normalizer" || value.name == "denominator");
       if (refused) continue;
       EXPECT_EQ(Get(With(key.name, value.name), key.name), value.name);
     }
@@ -67,8 +67,8 @@ TEST(PolicyTest, Defaults) {
   EXPECT_THAT(
       DescribePolicy(Policy()),
       ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"), Pair("bias", "residual"),
-                  Pair("freeze", "preset"), Pair("content_first", "attention+normalizer+denominator"),
-                  Pair("by_magnitude", "gate"), Pair("conditions", "value"), Pair("compute_dtype", "model"),
+                  Pair("freeze", "preset"), Pair("content_first", "attention+normalizer+denominator+gate"),
+                  Pair("by_magnitude", "gate+activation"), Pair("conditions", "value"), Pair("compute_dtype", "model"),
                   Pair("anchor", "baseline"), Pair("missing_rule", "error"), Pair("on_failure", "error"),
                   Pair("check", "every_op"), Pair("tolerance", "dtype")));
 }
@@ -84,9 +84,10 @@ TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
        {"residual", "abs", "hybrid", "hybrid(0.2)", "hybrid_threshold(1.5)", "sign", "sign(0.4)", "sign_threshold(0)",
         "norm", "norm(2)", "norm(inf)"}},
       {"anchor", {"baseline", "residual"}},
-      {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
-      {"content_first", {"none", "attention", "attention+normalizer+denominator", "gate", "attention+gate"}},
-      {"by_magnitude", {"none", "attention", "gate", "attention+gate"}},
+      {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "activation", "attention+gate"}},
+      {"content_first",
+       {"none", "attention", "attention+normalizer+denominator", "gate", "attention+gate", "gate+activation"}},
+      {"by_magnitude", {"none", "attention", "gate", "activation", "attention+gate"}},
       {"conditions", {"value", "baseline"}},
       {"compute_dtype", {"model", "float32", "float64"}},
       {"missing_rule", {"error", "path", "absorb"}},
@@ -140,7 +141,7 @@ TEST(PolicyTest, UnknownChoiceListsTheChoices) {
   EXPECT_EQ(MessageOf("check", "on"), "policy check=on is unknown; choose one of every_op, outputs, off");
   EXPECT_THAT(MessageOf("freeze", "softmax"),
               testing::AllOf(testing::StartsWith("policy freeze=softmax is unknown; choose one of "),
-                             testing::HasSubstr("none, attention, normalizer, denominator, gate")));
+                             testing::HasSubstr("none, attention, normalizer, denominator, gate, activation")));
   // Choices are exact.
   MessageOf("preset", "Fast");
   MessageOf("preset", " fast");
@@ -155,27 +156,27 @@ TEST(PolicyTest, FreezeCombinations) {
   EXPECT_EQ(With("freeze", "gate+gate").freeze, kFreezeGate);
   EXPECT_EQ(With("freeze", "none+gate").freeze, kFreezeGate);
   // Written in one order, however it was given.
-  EXPECT_EQ(Get(With("freeze", "gate,denominator+normalizer+attention"), "freeze"),
-            "attention+normalizer+denominator+gate");
+  EXPECT_EQ(Get(With("freeze", "activation,gate,denominator+normalizer+attention"), "freeze"),
+            "attention+normalizer+denominator+gate+activation");
   EXPECT_THAT(MessageOf("freeze", "attention+"), testing::StartsWith("policy freeze= is unknown"));
   EXPECT_THAT(MessageOf("freeze", ""), testing::StartsWith("policy freeze= is unknown"));
   EXPECT_THAT(MessageOf("freeze", "attention+bias"), testing::StartsWith("policy freeze=bias is unknown"));
 }
 
 TEST(PolicyTest, ContentFirstAndConditions) {
-  EXPECT_EQ(Policy().content_first, kFreezeAttention | kFreezeNormalizer | kFreezeDenominator);
+  EXPECT_EQ(Policy().content_first, kFreezeAttention | kFreezeNormalizer | kFreezeDenominator | kFreezeGate);
   EXPECT_EQ(With("content_first", "none").content_first, kFreezeNothing);
   EXPECT_EQ(With("content_first", "gate,attention").content_first, kFreezeAttention | kFreezeGate);
   EXPECT_EQ(With("content_first@encoder", "none").For("aten::bmm", "encoder").content_first, kFreezeNothing);
   EXPECT_THAT(MessageOf("content_first", "half"), testing::StartsWith("policy content_first=half is unknown"));
-  EXPECT_EQ(Policy().by_magnitude, kFreezeGate);
+  EXPECT_EQ(Policy().by_magnitude, kFreezeGate | kFreezeActivation);
   EXPECT_EQ(With("by_magnitude", "none").by_magnitude, kFreezeNothing);
   EXPECT_EQ(With("by_magnitude@encoder", "gate").For("aten::bmm", "encoder").by_magnitude, kFreezeGate);
   for (const char* kinds : {"normalizer", "attention+denominator"}) {
     EXPECT_EQ(MessageOf("by_magnitude", kinds),
               std::string("policy by_magnitude=") + kinds +
                   ": normalizers and denominators may have a reference of nothing, where no share keeps their content "
-                  "finite; choose some of attention, gate");
+                  "finite; choose some of attention, gate, activation");
   }
   EXPECT_EQ(With("conditions", "baseline").conditions, Conditions::kBaseline);
   EXPECT_EQ(MessageOf("conditions@encoder", "baseline"),

@@ -23,7 +23,7 @@ using Function = std::function<Tensor(const Tensor&)>;
 
 constexpr double kEps = 1e-5;
 
-Policy With(const std::string& content_first, const std::string& by_magnitude = "gate") {
+Policy With(const std::string& content_first, const std::string& by_magnitude = "gate+activation") {
   Policy policy;
   SetPolicyField(policy, "content_first", content_first);
   SetPolicyField(policy, "by_magnitude", by_magnitude);
@@ -127,6 +127,15 @@ std::vector<Pair> Pairs() {
          return at::sigmoid(c[1]) * c[0];
        },
        [](const Tensor& x) { return at::glu(x, 1); }},
+      {"activations",
+       [](const Tensor& x) {
+         const auto c = x.chunk(2, 1);
+         return at::silu(c[1]) * c[0];
+       },
+       [](const Tensor& x) {
+         const auto c = x.chunk(2, 1);
+         return c[0] * (at::sigmoid(c[1]) * c[1]);
+       }},
   };
 }
 
@@ -134,7 +143,8 @@ class FusedAndWritten : public testing::TestWithParam<Pair> {};
 
 TEST_P(FusedAndWritten, GiveTheSameParts) {
   const Tensor value = Random({5, 6}, 21);
-  for (const std::string content_first : {"attention+normalizer+denominator", "none", "gate", "denominator"}) {
+  for (const std::string content_first :
+       {"attention+normalizer+denominator+gate", "none", "gate", "activation", "denominator"}) {
     for (const double scale : {1.0, 1e-3}) {
       SCOPED_TRACE(testing::Message() << content_first << " from " << scale);
       const Tensor baseline = Random({5, 6}, 22) * scale;
@@ -151,6 +161,24 @@ TEST_P(FusedAndWritten, GiveTheSameParts) {
       }
     }
   }
+}
+
+// A kind of its own: a factor of SwiGLU or GEGLU shares by half unless it is named, and a gate by magnitude.
+TEST(Activations, ShareByHalfWhereGatesShareByMagnitude) {
+  const Tensor value = Random({6, 5}, 25);
+  const Tensor baseline = Random({6, 5}, 26);
+  const auto parts = [&](const Function& model, const Policy& policy) {
+    return PartsOf(model, value, baseline, policy).components();
+  };
+  for (Tensor (*const function)(const Tensor&) : {&at::silu, &at::hardswish, &at::mish}) {
+    const Function product = [=](const Tensor& x) { return function(x.narrow(0, 0, 3)) * x.narrow(0, 3, 3); };
+    const Tensor by_half = parts(product, With("none"));
+    EXPECT_EQ(Apart(parts(product, {}), by_half), 0);
+    EXPECT_GT(Apart(parts(product, With("activation")), by_half), 1e-3);
+  }
+  const Function gated = [](const Tensor& x) { return at::sigmoid(x.narrow(0, 0, 3)) * x.narrow(0, 3, 3); };
+  EXPECT_EQ(Apart(parts(gated, {}), parts(gated, With("gate"))), 0);
+  EXPECT_GT(Apart(parts(gated, {}), parts(gated, With("none"))), 1e-3);
 }
 
 // Contributions to one number, transposed, are the parts that went forward.

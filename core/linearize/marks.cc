@@ -102,7 +102,7 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
     // silu, spelled out: a tensor times a gate that is computed from it.
     for (int k = 0; k < 2; ++k) {
       const auto gate = gate_of_.find(call.operands[k].storage);
-      if (gate != gate_of_.end() && SameTensor(gate->second, call.operands[1 - k])) made |= kFreezeGate;
+      if (gate != gate_of_.end() && SameTensor(gate->second, call.operands[1 - k])) made |= kFreezeActivation;
     }
   }
   Mark result = Mark::Of(made, policy);

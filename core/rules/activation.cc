@@ -52,11 +52,11 @@ uint32_t MarkOfPower(const CallArguments& call, const std::vector<bool>& /*decom
 }  // namespace
 
 void RegisterActivation(Registry& registry) {
-  registry.Register(Curved("aten::gelu", Curve::kSmooth, DerivativeOfGelu).Marks(kFreezeGate));
+  registry.Register(Curved("aten::gelu", Curve::kSmooth, DerivativeOfGelu).Marks(kFreezeActivation));
   registry.Register(Curved("aten::tanh", Curve::kSmooth, DerivativeOfTanh).CoversComplex());
   registry.Register(Curved("aten::sigmoid", Curve::kSmooth, DerivativeOfSigmoid).Marks(kFreezeGate).CoversComplex());
-  registry.Register(Gated("aten::silu", at::sigmoid).Marks(kFreezeGate));
-  registry.Register(Curved("aten::mish", Curve::kSmooth).Marks(kFreezeGate));
+  registry.Register(Gated("aten::silu", at::sigmoid).Marks(kFreezeActivation));
+  registry.Register(Curved("aten::mish", Curve::kSmooth).Marks(kFreezeActivation));
   registry.Register(Curved("aten::softplus", Curve::kSmooth));
   registry.Register(Curved("aten::log_sigmoid", Curve::kSmooth));
   registry.Register(Curved("aten::elu", Curve::kSmooth));
@@ -87,7 +87,7 @@ void RegisterActivation(Registry& registry) {
   registry.Register(Curved("aten::leaky_relu", Curve::kPiecewiseLinear));
   registry.Register(Curved("aten::hardtanh", Curve::kUnitPieces));
   registry.Register(Curved("aten::hardsigmoid", Curve::kPiecewiseLinear).Marks(kFreezeGate));
-  registry.Register(Gated("aten::hardswish", at::hardsigmoid).Marks(kFreezeGate));
+  registry.Register(Gated("aten::hardswish", at::hardsigmoid).Marks(kFreezeActivation));
   registry.Register(Curved("aten::threshold", Curve::kUnitPieces));
   registry.Register(Curved("aten::softshrink", Curve::kPiecewiseLinear));
   registry.Register(Curved("aten::abs", Curve::kUnitPieces));

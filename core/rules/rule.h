@@ -134,11 +134,11 @@ using RuleFunction = std::function<RuleResult(const RuleCall&)>;
 // Note [Provenance]
 // Provenance says which operator made a tensor; Policy::freeze goes by it (see Freeze in core/base/policy.h). A result
 // of softmax is "attention", one of sqrt or rsqrt (so of a norm, which ends in one) "normalizer", one of reciprocal, or
-// of a plain numerator over it, "denominator". A result of sigmoid is "gate", and so is one of the functions that
-// multiply their argument by a gate (silu, gelu): as a factor of something else, as in SwiGLU, it gates it. Views have
-// the mark of their storage; copies, rearrangements, masks, dropout, scaling and plain addends (a normalizer's epsilon,
-// 1 - gate) keep the mark that all their decomposed operands share. Products, quotients and matrix products use a
-// marked and frozen factor as a plain one.
+// of a plain numerator over it, "denominator". A result of sigmoid is "gate"; one of the functions that multiply
+// their argument by a gate (silu, gelu) is "activation", which counts where it is a factor of something else, as in
+// SwiGLU. Views have the mark of their storage; copies, rearrangements, masks, dropout, scaling and plain addends (a
+// normalizer's epsilon, 1 - gate) keep the mark that all their decomposed operands share. Products, quotients and
+// matrix products use a marked and frozen factor as a plain one.
 
 // Returns what the arguments of a call say about the provenance of its result (bits of Freeze), beyond the operator's
 // name. Tensors among the arguments are replaced by None; `decomposed`: by operand.

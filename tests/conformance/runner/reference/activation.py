@@ -8,6 +8,7 @@ from registry import operator
 from tensor import times
 
 GATE = frozenset({"gate"})
+ACTIVATION = frozenset({"activation"})
 NORMALIZER = frozenset({"normalizer"})
 NONE = frozenset()
 SQRT2 = math.sqrt(2)
@@ -74,7 +75,7 @@ SMOOTH = {
     # name: f, derivative, marks
     "tanh": (math.tanh, d_tanh, NONE),
     "sigmoid": (sigmoid, d_sigmoid, GATE),
-    "mish": (mish, d_mish, GATE),
+    "mish": (mish, d_mish, ACTIVATION),
     "log_sigmoid": (lambda x: -softplus(-x), lambda x: sigmoid(-x), NONE),
     "exp": (math.exp, math.exp, NONE),
     "expm1": (math.expm1, math.exp, NONE),
@@ -132,8 +133,8 @@ def _gated(policy, x, f, df, gate, smooth):
     if is_composition(x) and "gate" in policy.freeze:
         factor = value_of(x).map(gate)
         function = lambda t: t.map(f)
-        return apply(policy, [x], function, lambda row: times(factor, row), GATE)
-    return pointwise(policy, x, f, df, smooth=smooth, marks=GATE)
+        return apply(policy, [x], function, lambda row: times(factor, row), ACTIVATION)
+    return pointwise(policy, x, f, df, smooth=smooth, marks=ACTIVATION)
 
 
 @operator("aten::silu")
@@ -151,7 +152,7 @@ def hardswish(policy, x):
 @operator("aten::gelu")
 def gelu_of(policy, x, approximate="none"):
     f, df = (gelu_tanh, d_gelu_tanh) if approximate == "tanh" else (gelu, d_gelu)
-    return pointwise(policy, x, f, df, marks=GATE)
+    return pointwise(policy, x, f, df, marks=ACTIVATION)
 
 
 @operator("aten::softplus")

@@ -5,6 +5,7 @@ import math
 import re
 
 COEFFICIENTS = frozenset({"attention", "normalizer", "denominator"})
+CONTENT_FIRST = COEFFICIENTS | {"gate"}
 DEFAULTS = {"hybrid": 0.15, "hybrid_threshold": 0.15, "sign": 0.4, "sign_threshold": 0.4, "norm": math.inf}
 
 
@@ -85,8 +86,8 @@ def parse(choices):
         bias=bias,
         bias_number=DEFAULTS.get(bias, 0.0) if bias_number is None else bias_number,
         freeze=kinds,
-        content_first=COEFFICIENTS if content_first is None else _kinds(content_first),
-        by_magnitude=_kinds(plain.get("by_magnitude", "gate")),
+        content_first=CONTENT_FIRST if content_first is None else _kinds(content_first),
+        by_magnitude=_kinds(plain.get("by_magnitude", "gate+activation")),
         anchor=plain.get("anchor", "baseline"),
         missing_rule=plain.get("missing_rule", "error"),
         overrides=overrides,
