@@ -20,79 +20,74 @@ constexpr int64_t kStepsForThreads = 10000;
 
 [[noreturn]] void Fail(const std::string& what) { throw InvalidArgument(absl::StrCat("a tree ensemble ", what)); }
 
-template <typename T>
-std::vector<T> Numbers(const at::Tensor& tensor, int64_t dim, at::ScalarType type, const char* name) {
-  const bool fits = type == at::kDouble ? tensor.is_floating_point() : tensor.scalar_type() == type;
-  if (tensor.dim() != dim || !fits) Fail(absl::StrCat("has ", name, " of another type or rank than it needs"));
-  const at::Tensor flat = tensor.to(at::kCPU, type).contiguous();
-  const T* data = flat.data_ptr<T>();
-  return std::vector<T>(data, data + flat.numel());
-}
-
-std::vector<int64_t> Integers(const at::Tensor& tensor, const char* name, int64_t dim = 1) {
-  return Numbers<int64_t>(tensor, dim, at::kLong, name);
-}
-
-// Throws where a number is not one of 0 ... count - 1.
-void RequireBelow(int64_t number, int64_t count, const char* name) {
-  if (number < 0 || number >= count) Fail(absl::StrCat("has the ", name, " ", number, " of ", count));
-}
-
 }  // namespace
 
-TreeEnsemble::TreeEnsemble(const TreeTensors& tensors, int64_t num_features, int64_t num_targets)
-    : roots_(Integers(tensors.roots, "roots")), starts_(Integers(tensors.leaf_starts, "leaf_starts")) {
-  const std::vector<int64_t> features = Integers(tensors.features, "features");
-  const std::vector<int64_t> modes = Integers(tensors.modes, "modes");
-  const auto thresholds = Numbers<double>(tensors.thresholds, 1, at::kDouble, "thresholds");
-  const std::vector<int64_t> children = Integers(tensors.children, "children", 2);
-  const auto missing_true = Numbers<bool>(tensors.missing_true, 1, at::kBool, "missing_true");
-  const std::vector<int64_t> targets = Integers(tensors.targets, "targets");
-  const auto weights = Numbers<double>(tensors.weights, 1, at::kDouble, "weights");
-  const size_t count = features.size();
-  if (modes.size() != count || thresholds.size() != count || children.size() != 2 * count ||
-      missing_true.size() != count || targets.size() != weights.size()) {
-    Fail("has lists of different lengths");
+template <typename T>
+TreeEnsemble::List<T> TreeEnsemble::ListOf(const at::Tensor& tensor, int64_t dim, at::ScalarType type,
+                                           const char* name) {
+  if (tensor.dim() != dim || tensor.scalar_type() != type) {
+    Fail(absl::StrCat("has ", name, " of another type or rank than it needs"));
   }
-  const auto num_weights = static_cast<int64_t>(weights.size());
-  if (starts_.empty() || starts_.front() != 0 || starts_.back() != num_weights) Fail("has leaves of other weights");
-  for (size_t k = 0; k + 1 < starts_.size(); ++k) {
-    if (starts_[k] > starts_[k + 1]) Fail("has leaves of other weights");
-  }
-  const auto num_branches = static_cast<int64_t>(count);
-  const auto num_leaves = static_cast<int64_t>(starts_.size()) - 1;
-  const auto check = [&](int64_t node, int64_t parent) {
-    if (node < 0) return RequireBelow(-1 - node, num_leaves, "leaf");
-    RequireBelow(node, num_branches, "branch");
-    if (node <= parent) Fail(absl::StrCat("has branch ", node, " below branch ", parent));
-  };
-  for (const int64_t root : roots_) check(root, -1);
-  branches_.resize(count);
-  for (size_t k = 0; k < count; ++k) {
-    RequireBelow(features[k], num_features, "feature");
-    RequireBelow(modes[k], kNumBranchModes, "mode");
-    Branch& branch = branches_[k];
-    branch.feature = features[k];
-    branch.threshold = thresholds[k];
-    branch.children = {children[2 * k], children[2 * k + 1]};
-    branch.mode = static_cast<BranchMode>(modes[k]);
-    branch.missing_true = missing_true[k];
-    for (const int64_t child : branch.children) check(child, static_cast<int64_t>(k));
-  }
-  weights_.reserve(weights.size());
-  for (size_t k = 0; k < weights.size(); ++k) {
-    RequireBelow(targets[k], num_targets, "target");
-    weights_.push_back({targets[k], weights[k]});
-  }
+  List<T> list;
+  list.tensor = tensor.to(at::kCPU).contiguous();
+  list.data = list.tensor.data_ptr<T>();
+  list.size = list.tensor.numel();
+  return list;
 }
 
+TreeEnsemble::Reals TreeEnsemble::RealsOf(const at::Tensor& tensor, const char* name) {
+  Reals reals;
+  if (tensor.scalar_type() == at::kFloat && tensor.numel() > 0) {
+    reals.singles = ListOf<float>(tensor, 1, at::kFloat, name);
+  } else {
+    const at::Tensor wide = tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor;
+    reals.doubles = ListOf<double>(wide, 1, at::kDouble, name);
+  }
+  reals.size = tensor.numel();
+  return reals;
+}
+
+TreeEnsemble::TreeEnsemble(const TreeTensors& tensors, int64_t num_features, int64_t num_targets)
+    : num_features_(num_features),
+      num_targets_(num_targets),
+      roots_(ListOf<int64_t>(tensors.roots, 1, at::kLong, "roots")),
+      features_(ListOf<int64_t>(tensors.features, 1, at::kLong, "features")),
+      modes_(ListOf<int64_t>(tensors.modes, 1, at::kLong, "modes")),
+      children_(ListOf<int64_t>(tensors.children, 2, at::kLong, "children")),
+      starts_(ListOf<int64_t>(tensors.leaf_starts, 1, at::kLong, "leaf_starts")),
+      targets_(ListOf<int64_t>(tensors.targets, 1, at::kLong, "targets")),
+      missing_true_(ListOf<bool>(tensors.missing_true, 1, at::kBool, "missing_true")),
+      thresholds_(RealsOf(tensors.thresholds, "thresholds")),
+      weights_(RealsOf(tensors.weights, "weights")) {
+  const int64_t count = features_.size;
+  if (modes_.size != count || thresholds_.size != count || children_.size != 2 * count ||
+      missing_true_.size != count || targets_.size != weights_.size) {
+    Fail("has lists of different lengths");
+  }
+  if (starts_.size == 0 || starts_.data[0] != 0 || starts_.data[starts_.size - 1] != weights_.size) FailOfWeights();
+  num_leaves_ = starts_.size - 1;
+}
+
+void TreeEnsemble::FailAt(int64_t node, int64_t parent) const {
+  if (node < 0) FailBelow("leaf", -1 - node, num_leaves_);
+  if (node >= features_.size) FailBelow("branch", node, features_.size);
+  Fail(absl::StrCat("has branch ", node, " below branch ", parent));
+}
+
+void TreeEnsemble::FailBelow(const char* name, int64_t number, int64_t count) {
+  Fail(absl::StrCat("has the ", name, " ", number, " of ", count));
+}
+
+void TreeEnsemble::FailOfWeights() { Fail("has leaves of other weights"); }
+
 void TreeEnsemble::AddTo(const double* row, double* sums) const {
-  for (int64_t node : roots_) {
+  for (int64_t tree = 0; tree < num_trees(); ++tree) {
+    int64_t node = RootAt(tree);
     while (node >= 0) {
-      const Branch& branch = BranchAt(node);
+      const Branch branch = BranchAt(node);
       node = branch.Next(row[branch.feature]);
     }
-    for (const Weight* w = WeightsBegin(node); w != WeightsEnd(node); ++w) sums[w->target] += w->weight;
+    ForEachWeight(node, [&](const Weight& w) { sums[w.target] += w.weight; });
   }
 }
 

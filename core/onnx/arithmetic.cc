@@ -5,6 +5,7 @@
 
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/integers.h"
 #include "core/onnx/operands.h"
 
 namespace addend::onnx {
@@ -14,26 +15,34 @@ using at::Tensor;
 
 Results Add(const Context& context) {
   const Operands x = TwoOperands(context);
-  if (x.b_number) return at::add(x.a, *x.b_number);
-  return x.a_number ? at::add(x.b, *x.a_number) : at::add(x.a, x.b);
+  if (x.b_number) return InRange(context, at::add(x.a, *x.b_number));
+  return InRange(context, x.a_number ? at::add(x.b, *x.a_number) : at::add(x.a, x.b));
 }
 
 Results Sub(const Context& context) {
   const Operands x = TwoOperands(context);
-  if (x.b_number) return at::sub(x.a, *x.b_number);
-  return x.a_number ? at::rsub(x.b, *x.a_number) : at::sub(x.a, x.b);
+  if (x.b_number) return InRange(context, at::sub(x.a, *x.b_number));
+  return InRange(context, x.a_number ? at::rsub(x.b, *x.a_number) : at::sub(x.a, x.b));
+}
+
+// Throws where a product of type uint64 may be more than int64 holds: its lowest bits would not tell.
+void RequireHeldProduct(const Context& context, const Operands& x) {
+  if (context.Input(0).integers != DataType::kUint64) return;
+  constexpr double kMost = 0x1p63 * (1 - 0x1p-50);  // factors and product are rounded
+  RequireHeld(context, at::lt(at::mul(x.a.to(at::kDouble), x.b.to(at::kDouble)), kMost));
 }
 
 Results Mul(const Context& context) {
   const Operands x = TwoOperands(context);
-  if (x.b_number) return at::mul(x.a, *x.b_number);
-  return x.a_number ? at::mul(x.b, *x.a_number) : at::mul(x.a, x.b);
+  RequireHeldProduct(context, x);
+  if (x.b_number) return InRange(context, at::mul(x.a, *x.b_number));
+  return InRange(context, x.a_number ? at::mul(x.b, *x.a_number) : at::mul(x.a, x.b));
 }
 
 Results Div(const Context& context) {
   const Operands x = TwoOperands(context);
   if (c10::isIntegralType(x.a.scalar_type(), /*includeBool=*/false)) {
-    return x.b_number ? at::div(x.a, *x.b_number, "trunc") : at::div(x.a, x.b, "trunc");
+    return InRange(context, x.b_number ? at::div(x.a, *x.b_number, "trunc") : at::div(x.a, x.b, "trunc"));
   }
   if (x.b_number) return at::div(x.a, *x.b_number);
   return x.a_number && x.a_number->toDouble() == 1 ? at::reciprocal(x.b) : at::div(x.a, x.b);
@@ -42,16 +51,19 @@ Results Div(const Context& context) {
 // The remainder has the sign of the divisor, or with `fmod` that of the dividend.
 Results Mod(const Context& context) {
   const Operands x = TwoOperands(context);
-  if (context.FlagAttribute("fmod", false)) return x.b_number ? at::fmod(x.a, *x.b_number) : at::fmod(x.a, x.b);
+  if (context.FlagAttribute("fmod", false)) {
+    return InRange(context, x.b_number ? at::fmod(x.a, *x.b_number) : at::fmod(x.a, x.b));
+  }
   if (!c10::isFloatingType(x.a.scalar_type())) {
-    return x.b_number ? at::remainder(x.a, *x.b_number) : at::remainder(x.a, x.b);
+    return InRange(context, x.b_number ? at::remainder(x.a, *x.b_number) : at::remainder(x.a, x.b));
   }
   // A remainder of zero has the sign, too.
   return at::copysign(at::remainder(x.a, x.b), x.b);
 }
 
-// The result has the type of the base.
+// The result has the type of the base, which has a sign.
 Results Pow(const Context& context) {
+  if (context.Input(0).IsWidened()) throw context.Refused("a base of a type without sign is not supported");
   const Operands x = TwoOperands(context);
   const at::ScalarType type = x.a.scalar_type();
   const bool rounds = c10::isIntegralType(type, /*includeBool=*/false) && c10::isFloatingType(x.b.scalar_type());
@@ -167,6 +179,7 @@ void RegisterArithmetic(OperatorTable& table) {
   table.Add("Clip", 1, Clip).Attributes({"min", "max", "consumed_inputs"});
   table.Add("Clip", 11, Clip).Inputs(1, 3);
   table.KeepIntegers({"Clip", "Max", "Min"});
+  table.ReadUnsigned({"Add", "Sub", "Mul", "Div", "Pow", "Mod"});
   AddFunctions(table);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/integers.h"
 #include "core/onnx/operands.h"
 
 namespace addend::onnx {
@@ -59,16 +60,37 @@ Results Xor(const Context& context) {
   return OfTwo(context, [](const Tensor& a, const Tensor& b) { return at::logical_xor(a, b); });
 }
 
+// An operator of the bits of two tensors.
+template <typename Combine>
+Results OfBits(const Context& context, const Combine& combine) {
+  const Operands x = TwoOperands(context);
+  return InRange(context, combine(x.a, x.b));
+}
+
 Results BitwiseAnd(const Context& context) {
-  return OfTwo(context, [](const Tensor& a, const Tensor& b) { return at::bitwise_and(a, b); });
+  return OfBits(context, [](const Tensor& a, const Tensor& b) { return at::bitwise_and(a, b); });
 }
 
 Results BitwiseOr(const Context& context) {
-  return OfTwo(context, [](const Tensor& a, const Tensor& b) { return at::bitwise_or(a, b); });
+  return OfBits(context, [](const Tensor& a, const Tensor& b) { return at::bitwise_or(a, b); });
 }
 
 Results BitwiseXor(const Context& context) {
-  return OfTwo(context, [](const Tensor& a, const Tensor& b) { return at::bitwise_xor(a, b); });
+  return OfBits(context, [](const Tensor& a, const Tensor& b) { return at::bitwise_xor(a, b); });
+}
+
+// The bits of the elements of input 0, as the file has them.
+int64_t NumBits(const Context& context) {
+  const Datum& x = context.Input(0);
+  return x.IsWidened() ? BitsOf(x.integers) : 8 * static_cast<int64_t>(c10::elementSize(context.Tensor(0).scalar_type()));
+}
+
+// Elements of type uint64 shifted to the left, which int64 has to hold.
+Tensor HeldShift(const Context& context, const Tensor& x, const Tensor& count, const Tensor& fits) {
+  const Tensor shifted = at::bitwise_left_shift(x, count);
+  const Tensor comes_back = at::logical_and(at::ge(shifted, 0), at::eq(at::bitwise_right_shift(shifted, count), x));
+  RequireHeld(context, at::logical_or(comes_back, at::logical_not(fits)));
+  return shifted;
 }
 
 // A shift by as many bits as there are, or by a negative number, leaves copies of the sign bit: processors differ
@@ -77,13 +99,18 @@ Results BitShift(const Context& context) {
   const std::string direction = context.TextAttribute("direction");
   if (direction != "LEFT" && direction != "RIGHT") throw context.Invalid("the direction is neither LEFT nor RIGHT");
   const Operands x = TwoOperands(context);
-  const int64_t last = 8 * static_cast<int64_t>(c10::elementSize(x.a.scalar_type())) - 1;
+  const int64_t last = NumBits(context) - 1;
   const Tensor fits = at::logical_and(at::ge(x.b, 0), at::le(x.b, last));
   const Tensor count = at::clamp(x.b, 0, last);
-  if (direction == "LEFT") return at::mul(at::bitwise_left_shift(x.a, count), fits);
-  const bool is_signed = x.a.scalar_type() != at::kByte;
-  return at::where(fits, at::bitwise_right_shift(x.a, count),
-                   is_signed ? at::bitwise_right_shift(x.a, at::full_like(x.a, last)) : at::zeros_like(x.a));
+  if (direction == "LEFT") {
+    const bool is_held = context.Input(0).integers == DataType::kUint64;
+    const Tensor shifted = is_held ? HeldShift(context, x.a, count, fits) : at::bitwise_left_shift(x.a, count);
+    return InRange(context, at::mul(shifted, fits));
+  }
+  const bool is_signed = x.a.scalar_type() != at::kByte && !context.Input(0).IsWidened();
+  return InRange(context,
+                 at::where(fits, at::bitwise_right_shift(x.a, count),
+                           is_signed ? at::bitwise_right_shift(x.a, at::full_like(x.a, last)) : at::zeros_like(x.a)));
 }
 
 Results IsInf(const Context& context) {
@@ -112,11 +139,13 @@ void RegisterComparisons(OperatorTable& table) {
   table.Add("BitwiseAnd", 18, BitwiseAnd).Inputs(2);
   table.Add("BitwiseOr", 18, BitwiseOr).Inputs(2);
   table.Add("BitwiseXor", 18, BitwiseXor).Inputs(2);
-  table.Add("BitwiseNot", 18, [](const Context& c) -> Results { return at::bitwise_not(c.Tensor(0)); });
+  table.Add("BitwiseNot", 18, [](const Context& c) { return InRange(c, at::bitwise_not(c.Tensor(0))); });
   table.Add("BitShift", 11, BitShift).Inputs(2).Attributes({"direction"});
   table.Add("IsNaN", 9, [](const Context& c) -> Results { return at::isnan(c.Tensor(0)); });
   table.Add("IsInf", 10, IsInf).Attributes({"detect_negative", "detect_positive"});
   table.Add("Where", 9, Where).Inputs(3).KeepsIntegers();
+  table.ReadUnsigned({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+                      "BitwiseNot", "BitShift"});
 }
 
 }  // namespace addend::onnx

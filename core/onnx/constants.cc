@@ -5,11 +5,12 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/tensor_text.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
 #include "core/onnx/integers.h"
+#include "core/onnx/operands.h"
+#include "core/onnx/to_tensor.h"
 
 namespace addend::onnx {
 namespace {
@@ -38,12 +39,13 @@ Results ConstantOfShape(const Context& context) {
   if (!context.HasAttribute("value")) return at::zeros(sizes, context.Options(context.TypeOf(DataType::kFloat)));
   const Datum& value = context.TensorAttribute("value");
   if (!value.IsKnown() || value.known.numel() != 1) throw context.Invalid("the value is not one number");
-  if (value.HoldsIntegers()) context.TypeOf(value.integers);  // refuses it
   const at::Scalar number = [&] {
     const TracingPause pause;
     return value.known.item();
   }();
-  return at::full(sizes, number, context.Options(context.TensorOf(value).scalar_type()));
+  if (!value.HoldsIntegers()) return at::full(sizes, number, context.Options(context.TensorOf(value).scalar_type()));
+  const at::TensorOptions options = context.Options(HolderOf(value.integers).value());
+  return Held(context, at::full(sizes, number, options), value.integers);
 }
 
 // The descent of what a value's own sizes say.
@@ -73,25 +75,22 @@ Results Size(const Context& context) {
 }
 
 // The result of a conversion to an integer that does not hold the number is undefined: processors differ.
-void RequireFitting(const Context& context, const Tensor& x, at::ScalarType type) {
-  if (!c10::isFloatingType(x.scalar_type()) || !c10::isIntegralType(type, /*includeBool=*/false)) return;
-  if (x.numel() == 0) return;
+void RequireFitting(const Context& context, const Tensor& x, DataType type) {
+  if (!c10::isFloatingType(x.scalar_type()) || x.numel() == 0) return;
   const TracingPause pause;
   const Tensor wide = at::trunc(x.to(at::kDouble));
   const double least = wide.min().item<double>(), most = wide.max().item<double>();
-  const int bits = static_cast<int>(8 * c10::elementSize(type));
-  const bool is_signed = type != at::kByte;
-  const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
-  if (least >= (is_signed ? -limit : 0) && most < limit) return;
-  throw context.Invalid(absl::StrCat("casts ", least >= (is_signed ? -limit : 0) ? most : least, " to ",
-                                     DtypeWord(type), ", which does not hold it"));
+  const int bits = type == DataType::kUint64 ? 64 - 1 : BitsOf(type);
+  const double limit = std::ldexp(1.0, IsSigned(type) ? bits - 1 : bits);
+  const double start = IsSigned(type) ? -limit : 0;
+  if (least >= start && most < limit) return;
+  throw context.Invalid(
+      absl::StrCat("casts ", least >= start ? most : least, " to ", NameOf(type), ", which does not hold it"));
 }
 
-// Integers that are not of the tensor's own type.
-Results CastOfIntegers(const Context& context, at::ScalarType type) {
+// Integers that are not of the tensor's own type, rounded from an input or of few bits, as integers of another type.
+Results CastOfIntegers(const Context& context, DataType to) {
   const DataType from = IntegersOf(context, 0);
-  if (!c10::isIntegralType(type, /*includeBool=*/false)) return context.Tensor(0).to(type);
-  const DataType to = DataTypeOf(type);
   if (from == to) return context.Input(0);
   const bool fits = IsSigned(to) ? BitsOf(from) + (IsSigned(from) ? 0 : 1) <= BitsOf(to)
                                  : !IsSigned(from) && BitsOf(from) <= BitsOf(to);
@@ -100,21 +99,40 @@ Results CastOfIntegers(const Context& context, at::ScalarType type) {
                                      ", which may not hold them; that is not supported"));
 }
 
+// A cast to a type that LibTorch has. Integers in a wider type are cast by their lowest bits, as others are.
 Results CastTo(const Context& context, at::ScalarType type) {
-  if (context.Input(0).HoldsIntegers()) return CastOfIntegers(context, type);
+  const Datum& input = context.Input(0);
+  const bool to_integers = c10::isIntegralType(type, /*includeBool=*/false);
+  if (input.HoldsIntegers() && !input.IsWidened() && to_integers) return CastOfIntegers(context, DataTypeOf(type));
   const Tensor x = context.Tensor(0);
-  if (x.scalar_type() == type) return context.Input(0);
-  RequireFitting(context, x, type);
+  if (input.HoldsIntegers()) return InType(x, type);
+  if (x.scalar_type() == type) return input;
+  if (to_integers) RequireFitting(context, x, DataTypeOf(type));
   const bool is_float = c10::isFloatingType(x.scalar_type());
   if (is_float && type == at::kByte) return Integers(context, at::trunc(x), DataType::kUint8);
   if (is_float && type == at::kChar) return Integers(context, at::trunc(x), DataType::kInt8);
   return x.to(type);
 }
 
-Results Cast(const Context& context) { return CastTo(context, context.TypeAttribute("to")); }
+// A cast to a type without sign that a wider type holds.
+Results CastToUnsigned(const Context& context, DataType to) {
+  const Datum& input = context.Input(0);
+  if (input.HoldsIntegers() && !input.IsWidened()) return CastOfIntegers(context, to);
+  if (input.integers == to) return input;
+  const Tensor x = context.Tensor(0);
+  if (c10::isIntegralType(x.scalar_type(), /*includeBool=*/false)) return AsUnsigned(context, x, to);
+  RequireFitting(context, x, to);
+  return Held(context, x.to(HolderOf(to).value()), to);
+}
+
+Results Cast(const Context& context) {
+  const DataType to = context.NamedType("to");
+  return IsWidened(to) ? CastToUnsigned(context, to) : CastTo(context, context.TypeOf(to));
+}
 
 Results CastLike(const Context& context) {
   const DataType like = context.Input(1).integers;
+  if (IsWidened(like)) return CastToUnsigned(context, like);
   return CastTo(context, like == DataType::kUndefined ? context.Tensor(1).scalar_type() : context.TypeOf(like));
 }
 

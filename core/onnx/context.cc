@@ -43,11 +43,16 @@ Descent Context::descent() const {
   return descent;
 }
 
+bool Context::ReadsIntegersOf(const Datum& datum) const {
+  return step_.row->reads_integers() || (step_.row->reads_unsigned() && datum.IsWidened());
+}
+
 at::Tensor Context::TensorOf(const Datum& datum) const {
   if (!datum.IsTensor()) throw Invalid(datum.IsNone() ? "an input is missing" : "an input is a sequence, not a tensor");
-  if (datum.HoldsIntegers() && !step_.row->reads_integers()) {
-    throw Refused(absl::StrCat("it computes with integers of type ", NameOf(datum.integers),
-                               ", which a quantized model rounds from its input; that is not supported"));
+  if (datum.HoldsIntegers() && !ReadsIntegersOf(datum)) {
+    const char* kind = datum.IsWidened() ? ", which stand in a wider type here; that is not supported, a cast before it is"
+                                         : ", which a quantized model rounds from its input; that is not supported";
+    throw Refused(absl::StrCat("it computes with integers of type ", NameOf(datum.integers), kind));
   }
   return is_known_ ? datum.known : placement_.TensorOf(datum);
 }
@@ -202,13 +207,16 @@ const Datum& Context::TensorAttribute(absl::string_view name) const {
   return surroundings_.ConstantAt(Required(name, AttributeType::kTensor).tensors.at(0));
 }
 
-c10::ScalarType Context::TypeAttribute(absl::string_view name, std::optional<DataType> otherwise) const {
-  if (otherwise && !HasAttribute(name)) return TypeOf(*otherwise);
+DataType Context::NamedType(absl::string_view name) const {
   const int64_t number = IntAttribute(name);
   if (number < 1 || number > std::numeric_limits<int32_t>::max() || !IsDataType(static_cast<int32_t>(number))) {
     throw Invalid(absl::StrCat("the attribute ", name, " is ", number, ", which is no type of elements"));
   }
-  return TypeOf(static_cast<DataType>(number));
+  return static_cast<DataType>(number);
+}
+
+c10::ScalarType Context::TypeAttribute(absl::string_view name, std::optional<DataType> otherwise) const {
+  return TypeOf(otherwise && !HasAttribute(name) ? *otherwise : NamedType(name));
 }
 
 // ------------------------------------------------------------------------------------------------ results, graphs

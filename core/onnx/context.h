@@ -53,6 +53,7 @@ class Context {
   // ------------------------------------------------------------------------------------------------------- inputs
 
   size_t num_inputs() const { return inputs_.size(); }
+  const std::vector<Datum>& inputs() const { return inputs_; }
   // Whether input k is there, and not none.
   bool Has(size_t k) const { return k < inputs_.size() && !inputs_[k].IsNone(); }
   // The value of input k; none where it is not there.
@@ -99,11 +100,15 @@ class Context {
   std::vector<double> FloatsAttribute(absl::string_view name, std::vector<double> otherwise = {}) const;
   std::vector<std::string> TextsAttribute(absl::string_view name, std::vector<std::string> otherwise = {}) const;
   const Datum& TensorAttribute(absl::string_view name) const;
-  // A type of elements that a number stands for, as LibTorch computes with it here.
+  // A type of elements that a number stands for.
+  DataType NamedType(absl::string_view name) const;
+  // That type as LibTorch computes with it here.
   c10::ScalarType TypeAttribute(absl::string_view name, std::optional<DataType> otherwise = {}) const;
 
   // A tensor that the operator has prepared; see OperatorRow::PreparedBy().
   const at::Tensor& Prepared(size_t k) const { return surroundings_.ConstantAt(step_.prepared.at(k)).tensor; }
+  // The tensor that the operator made before the run, see OperatorRow::MakesOnce(); undefined where it made none.
+  at::Tensor MadeOnce() const { return step_.made_once ? surroundings_.ConstantAt(*step_.made_once).tensor : at::Tensor(); }
 
   // ---------------------------------------------------------------------------------------------- results, graphs
 
@@ -131,6 +136,8 @@ class Context {
   Error Refused(const std::string& what) const;
 
  private:
+  // Whether the operator reads the integers that a value holds.
+  bool ReadsIntegersOf(const Datum& datum) const;
   const Attribute* Find(absl::string_view name) const;
   // Null where the attribute is not there. Throws InvalidArgument where it has another type.
   const Attribute* Find(absl::string_view name, AttributeType type) const;

@@ -9,6 +9,7 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/integers.h"
 #include "core/onnx/to_tensor.h"
 
 namespace addend::onnx {
@@ -25,9 +26,15 @@ Results If(const Context& context) {
 
 // The value of row `row` of a tensor; known where the tensor is.
 Datum RowOf(const Context& context, const Datum& rows, int64_t axis, int64_t row) {
-  if (!rows.IsKnown()) return Datum::Of(at::select(context.TensorOf(rows), axis, row), rows.descent);
-  const TracingPause pause;
-  return Datum::Known(at::select(rows.known, axis, row), rows.descent);
+  Datum own;
+  if (rows.IsKnown()) {
+    const TracingPause pause;
+    own = Datum::Known(at::select(rows.known, axis, row), rows.descent);
+  } else {
+    own = Datum::Of(at::select(context.TensorOf(rows), axis, row), rows.descent);
+  }
+  own.integers = rows.integers;
+  return own;
 }
 
 // Rows side by side along a new axis; known where all of them are.
@@ -40,9 +47,16 @@ Datum Stacked(const Context& context, const std::vector<Datum>& rows, int64_t ax
   }
   std::vector<Tensor> tensors;
   for (const Datum& row : rows) tensors.push_back(is_known ? row.known : context.TensorOf(row));
-  if (!is_known) return Datum::Of(at::stack(tensors, context.Axis(axis, tensors[0].dim() + 1)), descent);
-  const TracingPause pause;
-  return Datum::Known(at::stack(tensors, context.Axis(axis, tensors[0].dim() + 1)), descent);
+  const auto stack = [&] { return at::stack(tensors, context.Axis(axis, tensors[0].dim() + 1)); };
+  Datum stacked;
+  if (is_known) {
+    const TracingPause pause;
+    stacked = Datum::Known(stack(), descent);
+  } else {
+    stacked = Datum::Of(stack(), descent);
+  }
+  stacked.integers = IntegersOfAll(context, rows);
+  return stacked;
 }
 
 // Rows of a loop of no turns: as many dimensions as the file says, the new one of size 0.
@@ -54,7 +68,11 @@ Datum NoRows(const Context& context, const Value& value, int64_t axis) {
   std::vector<int64_t> sizes;
   for (const Dimension& dimension : type->dims) sizes.push_back(std::max<int64_t>(dimension.value, 0));
   sizes.insert(sizes.begin() + context.Axis(axis, static_cast<int64_t>(sizes.size()) + 1), 0);
-  return Datum::Of(at::zeros(sizes, context.Options(context.TypeOf(type->data_type))), Descent::kConstants);
+  const bool is_widened = IsWidened(type->data_type);
+  const c10::ScalarType own = is_widened ? HolderOf(type->data_type).value() : context.TypeOf(type->data_type);
+  Datum none = Datum::Of(at::zeros(sizes, context.Options(own)), Descent::kConstants);
+  if (is_widened) none.integers = type->data_type;
+  return none;
 }
 
 // Rows that the turns of a loop give beside its state, by output.
@@ -193,13 +211,14 @@ Results SequenceMap(const Context& context) {
 void RegisterControlFlow(OperatorTable& table) {
   // Nodes inside decide for themselves what is known.
   table.Add("If", 1, If).Attributes({"then_branch", "else_branch"}).Known(KnownIf::kNever);
-  table.Add("Loop", 1, Loop).InputsFrom(0).Attributes({"body"}).Known(KnownIf::kNever);
+  table.Add("Loop", 1, Loop).InputsFrom(0).Attributes({"body"}).Known(KnownIf::kNever).ReadsIntegers();
   table.Add("Scan", 8, OldScan).InputsFrom(0).Attributes({"body", "directions", "num_scan_inputs"});
   table.Add("Scan", 9, Scan)
       .InputsFrom(1)
       .Attributes({"body", "num_scan_inputs", "scan_input_axes", "scan_input_directions", "scan_output_axes",
                    "scan_output_directions"})
-      .Known(KnownIf::kNever);
+      .Known(KnownIf::kNever)
+      .ReadsIntegers();
   table.Add("SequenceMap", 17, SequenceMap).InputsFrom(1).Attributes({"body"}).Known(KnownIf::kNever);
 }
 

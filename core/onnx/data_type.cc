@@ -1,6 +1,7 @@
 #include "core/onnx/data_type.h"
 
 #include <iterator>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -38,6 +39,15 @@ bool IsSigned(DataType type) {
 
 bool IsPacked(DataType type) {
   return type == DataType::kInt4 || type == DataType::kUint4 || type == DataType::kInt2 || type == DataType::kUint2;
+}
+
+bool IsWidened(DataType type) {
+  return type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64;
+}
+
+int64_t GreatestOf(DataType type) {
+  const int bits = BitsOf(type);
+  return bits < 64 ? (int64_t{1} << bits) - 1 : std::numeric_limits<int64_t>::max();
 }
 
 int BitsOf(DataType type) {

@@ -21,10 +21,20 @@
 // The table of operators says what reads them: operators that are made for it (ReadsIntegers), and those whose results
 // are elements of their inputs (KeepIntegers), and hence integers of that type. All others refuse them, because they
 // might compute something else than with integers. As outputs of the model they are integers again.
+//
+// Note [Integers in a wider type]
+// LibTorch has no uint16, uint32 and uint64 (the oldest that is supported). Their numbers are kept in int32, int64 and
+// int64, and Datum::integers says what they are. Numbers of uint64 that int64 does not hold are refused: in the file, in
+// inputs, and in results.
+//
+// They are integers of LibTorch, so that more operators read them than read those of a quantised model: comparisons,
+// and arithmetic whose results are brought back into the range of the type by their lowest bits, as processors do it
+// (ReadsUnsigned). All others refuse them, because their results might leave the range.
 #ifndef ADDEND_CORE_ONNX_DATUM_H_
 #define ADDEND_CORE_ONNX_DATUM_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -52,7 +62,8 @@ struct Datum {
   enum class Kind { kNone, kTensor, kSequence };
   Kind kind = Kind::kNone;
   Descent descent = Descent::kConstants;
-  // The type of the integers that the tensor holds, where it is not the tensor's own: see Note [Integers as floats].
+  // The type of the integers that the tensor holds, where it is not the tensor's own: see Note [Integers as floats] and
+  // Note [Integers in a wider type].
   DataType integers = DataType::kUndefined;
   at::Tensor tensor;  // as the model computes with it; may be undefined where `known` is there
   at::Tensor known;   // on the CPU, in the type of the file: see Note [Known values]
@@ -65,6 +76,11 @@ struct Datum {
   bool IsKnown() const { return known.defined(); }
   // Whether it has to be read as integers of a type that is not the tensor's own.
   bool HoldsIntegers() const { return integers != DataType::kUndefined; }
+  // Whether these stand in a wider type of integers: see Note [Integers in a wider type].
+  bool IsWidened() const {
+    const at::Tensor& held = known.defined() ? known : tensor;
+    return onnx::IsWidened(integers) && held.defined() && !c10::isFloatingType(held.scalar_type());
+  }
 
   static Datum Of(at::Tensor tensor, Descent descent) {
     Datum datum;

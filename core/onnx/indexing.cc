@@ -350,7 +350,7 @@ void AddChoices(OperatorTable& table) {
   table.Add("GatherElements", 11, GatherElements).Inputs(2).Attributes({"axis"});
   table.Add("GatherND", 11, GatherND).Inputs(2).Attributes({"batch_dims"});
   table.Add("Compress", 9, Compress).Inputs(2).Attributes({"axis"}).Known(KnownIf::kSizesConstant);
-  table.Add("NonZero", 9, NonZero).Known(KnownIf::kInputsConstant);
+  table.Add("NonZero", 9, NonZero).Known(KnownIf::kInputsConstant).ReadsUnsigned();
   table.Add("Scatter", 9, ScatterElements).Inputs(3).Attributes({"axis"});
   table.Add("ScatterElements", 11, ScatterElements).Inputs(3).Attributes({"axis"});
   table.Add("ScatterElements", 16, ScatterElements).Inputs(3).Attributes({"axis", "reduction"});
@@ -374,8 +374,9 @@ void RegisterIndexing(OperatorTable& table) {
   table.Add("Range", 11, Range).Inputs(3).Attributes({"stash_type"}).Known(KnownIf::kInputsConstant);
   table.Add("Unique", 11, Unique).Attributes({"axis", "sorted"}).Known(KnownIf::kInputsConstant);
   table.Add("ReverseSequence", 10, ReverseSequence).Inputs(2).Attributes({"batch_axis", "time_axis"});
-  table.KeepIntegers(
-      {"ArgMax", "ArgMin", "Compress", "Gather", "GatherElements", "GatherND", "ReverseSequence", "TopK", "Trilu"});
+  table.KeepIntegers({"Compress", "Gather", "GatherElements", "GatherND", "ReverseSequence", "Trilu"});
+  table.KeepIntegers({"TopK"}, /*results=*/1);
+  table.KeepIntegers({"ArgMax", "ArgMin"}, /*results=*/0);
 }
 
 }  // namespace addend::onnx

@@ -1,6 +1,8 @@
 #include "core/onnx/input_checks.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +14,8 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/base/text.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/onnx/data_type.h"
 #include "core/onnx/to_tensor.h"
 
 namespace addend::onnx {
@@ -71,10 +75,13 @@ class Checks {
   void CheckTensor(const TypeProto& type, const c10::IValue& input, const std::string& where) {
     if (!input.isTensor() || !input.toTensor().defined()) return Complain(absl::StrCat(where, " is no tensor"));
     const at::Tensor& tensor = input.toTensor();
-    const auto dtype = ScalarTypeOf(type.data_type);
+    const auto dtype = HolderOf(type.data_type);
     if (dtype && tensor.scalar_type() != placement_.TypeFor(*dtype)) {
       Complain(absl::StrCat(where, " is ", DtypeWord(tensor.scalar_type()), ", the model takes ",
-                            DtypeWord(placement_.TypeFor(*dtype))));
+                            DtypeWord(placement_.TypeFor(*dtype)),
+                            IsWidened(type.data_type) ? absl::StrCat(", for its ", NameOf(type.data_type)) : ""));
+    } else {
+      CheckRange(type.data_type, tensor, where);
     }
     if (tensor.device() != placement_.device) {
       Complain(absl::StrCat(where, " is on ", tensor.device().str(), ", the model on ", placement_.device.str()));
@@ -86,6 +93,16 @@ class Checks {
     for (size_t d = 0; d < type.dims.size(); ++d) {
       CheckSize(type.dims[d], tensor.size(static_cast<int64_t>(d)), absl::StrCat(where, ", dimension ", d));
     }
+  }
+
+  // Integers of a type without sign that a wider type holds.
+  void CheckRange(DataType type, const at::Tensor& tensor, const std::string& where) {
+    if (!IsWidened(type) || tensor.numel() == 0 || tensor.is_meta()) return;
+    const TracingPause pause;
+    const int64_t least = tensor.min().item<int64_t>(), greatest = tensor.max().item<int64_t>();
+    if (least >= 0 && greatest <= GreatestOf(type)) return;
+    Complain(absl::StrCat(where, " holds ", least < 0 ? least : greatest, ", the model takes ", NameOf(type),
+                          " from 0 to ", GreatestOf(type)));
   }
 
   void CheckSize(const Dimension& dimension, int64_t size, const std::string& where) {
@@ -111,7 +128,7 @@ void RequireKnownType(const TypeProto& type, absl::string_view name) {
   };
   switch (type.kind) {
     case TypeProto::Kind::kTensor:
-      if (!ScalarTypeOf(type.data_type)) refuse(absl::StrCat("of type ", NameOf(type.data_type)));
+      if (!ScalarTypeOf(type.data_type) && !IsWidened(type.data_type)) refuse(absl::StrCat("of type ", NameOf(type.data_type)));
       return;
     case TypeProto::Kind::kSequence:
     case TypeProto::Kind::kOptional:

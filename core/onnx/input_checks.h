@@ -12,13 +12,13 @@
 
 namespace addend::onnx {
 
-// Lists what is wrong with these inputs of a graph: types, devices, numbers of dimensions, fixed sizes, and sizes of
-// one name that differ. Both numbers stand in each sentence. Empty: nothing.
+// Lists what is wrong with these inputs of a graph: types, devices, integers beyond the range of their type, numbers of
+// dimensions, fixed sizes, and sizes of one name that differ. Both numbers stand in each sentence. Empty: nothing.
 std::vector<std::string> InputComplaints(const Body& body, const std::vector<c10::IValue>& inputs,
                                          const Placement& placement);
 
-// Throws Unimplemented, with the name, for an input of a type that no value has here: strings, maps, unsigned integers
-// of more than 8 bits.
+// Throws Unimplemented, with the name, for an input of a type that no value has here: strings, maps, integers of less
+// than 8 bits.
 void RequireKnownInputs(const Body& body);
 
 }  // namespace addend::onnx

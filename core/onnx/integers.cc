@@ -20,26 +20,6 @@ using at::Tensor;
 // float32 at least, which holds integers of 16 bits.
 Tensor Wide(const Tensor& x) { return c10::elementSize(x.scalar_type()) < 4 ? x.to(at::kFloat) : x; }
 
-// LibTorch's type for integers, or a wider one where it has none.
-c10::ScalarType HolderOf(DataType type) {
-  switch (type) {
-    case DataType::kUint8:
-    case DataType::kUint4:
-    case DataType::kUint2:
-      return at::kByte;
-    case DataType::kInt8:
-    case DataType::kInt4:
-    case DataType::kInt2:
-      return at::kChar;
-    case DataType::kInt16:
-      return at::kShort;
-    case DataType::kInt64:
-      return at::kLong;
-    default:  // int32, uint16
-      return at::kInt;
-  }
-}
-
 }  // namespace
 
 DataType IntegersOf(const Context& context, size_t k) {
@@ -68,7 +48,7 @@ std::pair<int64_t, int64_t> RangeOf(const Context& context, DataType type) {
 }
 
 Tensor AsIntegers(const Tensor& whole, DataType type) {
-  return type == DataType::kInt32 ? whole.to(at::kLong).to(at::kInt) : whole.to(HolderOf(type));
+  return type == DataType::kInt32 ? whole.to(at::kLong).to(at::kInt) : whole.to(HolderOf(type).value());
 }
 
 Tensor WholeNumbers(const Context& context, size_t k) {
@@ -88,7 +68,7 @@ Tensor WithoutZero(const Context& context, size_t k, size_t zero, int64_t dim) {
 Datum Integers(const Context& context, const Tensor& whole, DataType type) {
   if (context.is_known() || context.descent() != Descent::kContent) {
     Datum integers = Numbers(context, AsIntegers(whole, type));
-    if (BitsOf(type) != static_cast<int>(8 * c10::elementSize(HolderOf(type)))) integers.integers = type;
+    if (!ScalarTypeOf(type)) integers.integers = type;
     return integers;
   }
   Datum integers = Datum::Of(Wide(whole), Descent::kContent);
@@ -99,6 +79,42 @@ Datum Integers(const Context& context, const Tensor& whole, DataType type) {
 Datum Numbers(const Context& context, Tensor tensor) {
   return context.is_known() ? Datum::Known(std::move(tensor), context.descent())
                             : Datum::Of(std::move(tensor), context.descent());
+}
+
+DataType IntegersOfAll(const Context& context, const std::vector<Datum>& values) {
+  const DataType type = values.empty() ? DataType::kUndefined : values[0].integers;
+  for (const Datum& value : values) {
+    if (value.integers != type) throw context.Invalid("it is given integers of different types");
+  }
+  return type;
+}
+
+Datum Held(const Context& context, Tensor integers, DataType type) {
+  Datum held = Numbers(context, std::move(integers));
+  held.integers = type;
+  return held;
+}
+
+Datum AsUnsigned(const Context& context, const Tensor& integers, DataType type) {
+  const c10::ScalarType holder = HolderOf(type).value();
+  const bool is_narrow = c10::elementSize(integers.scalar_type()) < c10::elementSize(holder);
+  const Tensor wide = is_narrow ? integers.to(holder) : integers;
+  if (type != DataType::kUint64) {
+    return Held(context, InType(at::bitwise_and(wide, GreatestOf(type)), holder), type);
+  }
+  RequireHeld(context, at::ge(wide, 0));
+  return Held(context, wide, type);
+}
+
+Results InRange(const Context& context, const Tensor& result) {
+  const DataType type = IntegersOfAll(context, context.inputs());
+  return IsWidened(type) ? Results(AsUnsigned(context, result, type)) : Results(result);
+}
+
+void RequireHeld(const Context& context, const Tensor& holds) {
+  if (context.Holds(Numbers(context, at::all(holds)))) return;
+  throw context.Refused(absl::StrCat("it gives a uint64 above ", GreatestOf(DataType::kUint64), ", the greatest int64, ",
+                                     "which is not supported"));
 }
 
 Tensor AsCondition(const Context& context, const Tensor& numbers) {

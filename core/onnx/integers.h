@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "core/onnx/context.h"
 #include "core/onnx/data_type.h"
@@ -57,6 +58,25 @@ Datum Numbers(const Context& context, at::Tensor tensor);
 at::Tensor ScalesOf(const Context& context, size_t k);
 // Numbers that a node computed, in the same way.
 at::Tensor AsCondition(const Context& context, const at::Tensor& numbers);
+
+// The type of the integers that all of some values hold; undefined where each has the type of its tensor. Throws
+// InvalidArgument where they differ.
+DataType IntegersOfAll(const Context& context, const std::vector<Datum>& values);
+
+// A result that holds integers of a type that LibTorch lacks, as HolderOf() has them.
+Datum Held(const Context& context, at::Tensor integers, DataType type);
+
+// Integers by their lowest bits as such of a type without sign that a wider type holds. Throws Unimplemented for a
+// uint64 that int64 does not hold.
+Datum AsUnsigned(const Context& context, const at::Tensor& integers, DataType type);
+
+// A result of arithmetic as the inputs hold integers: where they hold such in a wider type, by its lowest bits. Throws
+// InvalidArgument where the inputs are of different types, and what AsUnsigned() throws.
+Results InRange(const Context& context, const at::Tensor& result);
+
+// Throws Unimplemented unless a tensor of truth values, by which int64 holds results of type uint64, is true
+// everywhere. It is an operator of the trace, so that recordings are held to it.
+void RequireHeld(const Context& context, const at::Tensor& holds);
 
 // Numbers in units of a scale, rounded half to even, with the zero point added, saturated. `zero` may be undefined.
 Datum Rounded(const Context& context, const at::Tensor& numbers, const at::Tensor& zero, DataType type);

@@ -195,11 +195,14 @@ Tensor BlockWeights(const Context& context, int64_t rows, int64_t size) {
   return at::mul(at::sub(weights, for_weights(zeros)), for_weights(scales));
 }
 
+Tensor UnpackedWeights(const Context& context) {
+  return BlockWeights(context, context.IntAttribute("N"), context.IntAttribute("K"));
+}
+
 // Inputs: numbers, weights, their scales and zero points, the block of each of the K numbers, a bias.
 Results MatMulNBits(const Context& context) {
-  const Tensor x = context.Tensor(0);
-  const int64_t rows = context.IntAttribute("N"), size = context.IntAttribute("K");
-  const Tensor weights = InType(BlockWeights(context, rows, size), x.scalar_type());
+  const Tensor x = context.Tensor(0), unpacked = context.MadeOnce();
+  const Tensor weights = InType(unpacked.defined() ? unpacked : UnpackedWeights(context), x.scalar_type());
   const Tensor y = at::matmul(x, at::t(weights));
   return context.Has(5) ? at::add(y, context.Tensor(5)) : y;
 }
@@ -232,7 +235,8 @@ void RegisterMicrosoftQuantized(OperatorTable& table) {
   // How much of it may be computed in fewer bits changes nothing here.
   add("MatMulNBits", MatMulNBits)
       .Inputs(3, 6)
-      .Attributes({"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"});
+      .Attributes({"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"})
+      .MakesOnce(UnpackedWeights);
 }
 
 }  // namespace addend::onnx

@@ -1,5 +1,6 @@
 // Operators of ONNX Runtime for quantized models, held to what they stand for.
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -194,6 +195,33 @@ TEST(MicrosoftQuantized, WeightsOfFewBitsAreUnpacked) {
   const Tensor blocks = at::tensor({1, 0, 1, 0, 1, 0}, at::kInt);
   EXPECT_TRUE(at::allclose(node().None().Constant(blocks).Run()[0],
                            x.mm(((whole - 8) * scales.index_select(1, blocks)).t()), 1e-4, 1e-5));
+}
+
+// Constants are unpacked when the model is loaded: no run has an operator for it.
+TEST(MicrosoftQuantized, WeightsOfFewBitsAreUnpackedOnce) {
+  const Tensor packed = at::randint(0, 256, {3, 2, 8}, at::kByte), scales = at::rand({6}) + 0.1, x = at::randn({4, 32});
+  const auto bytes = [](const Tensor& tensor) {
+    return std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+  };
+  const MessageWriter constant_weights = TensorMessage("w", 2, {3, 2, 8}).Bytes(9, bytes(packed));
+  const MessageWriter constant_scales = TensorMessage("s", 1, {6}).Bytes(9, bytes(scales));
+  const auto load = [&](const std::vector<std::string>& inputs, const std::vector<MessageWriter>& initializers) {
+    MessageWriter node = NodeMessage("MatMulNBits", inputs, {"y"}, "", "com.microsoft");
+    node = With(node, {IntAttribute("K", 32), IntAttribute("N", 3), IntAttribute("bits", 4), IntAttribute("block_size", 16)});
+    return ModelOfNodes({node}, 3 - initializers.size(), initializers, 17, 0, "com.microsoft");
+  };
+  const auto once = load({"x0", "w", "s"}, {constant_weights, constant_scales});
+  EXPECT_THAT(OperatorsOf(*once, {x}), testing::ElementsAre("aten::t", "aten::matmul"));
+  // Weights that are an input are unpacked in the run, to the same numbers.
+  const auto each = load({"x0", "x1", "s"}, {constant_scales});
+  EXPECT_TRUE(at::equal(ResultOf(*once, {x}), ResultOf(*each, {x, packed})));
+  EXPECT_THAT(OperatorsOf(*each, {x, packed}), testing::Contains("aten::bitwise_and"));
+  // In double precision the weights are those of double precision.
+  const auto wide = once->To(c10::Device(c10::kCPU), at::kDouble);
+  const Tensor number = at::stack({packed.bitwise_and(15), packed.bitwise_right_shift(4)}, -1).reshape({3, 32});
+  const Tensor units = scales.to(at::kDouble).reshape({3, 2}).repeat_interleave(16, 1);
+  EXPECT_TRUE(at::allclose(ResultOf(*wide, {x.to(at::kDouble)}), x.to(at::kDouble).mm(((number.to(at::kDouble) - 8) * units).t()),
+                           1e-13, 1e-13));
 }
 
 }  // namespace

@@ -95,16 +95,20 @@ MessageWriter IntegerTensor(const std::string& name, const std::vector<int64_t>&
 }
 
 std::shared_ptr<Model> ModelOfNodes(const std::vector<MessageWriter>& nodes, size_t num_inputs,
-                                    const std::vector<MessageWriter>& initializers, int64_t opset) {
+                                    const std::vector<MessageWriter>& initializers, int64_t opset,
+                                    int32_t data_type, const std::string& domain) {
   GraphParts parts;
   parts.nodes = nodes;
   parts.initializers = initializers;
   for (size_t k = 0; k < num_inputs; ++k) {
     parts.inputs.push_back(MessageWriter().Bytes(1, "x" + std::to_string(k)));
+    const MessageWriter type = MessageWriter().Message(1, MessageWriter().Integer(1, data_type));
+    if (data_type != 0) parts.inputs.back().Message(2, type);
   }
   parts.outputs = {MessageWriter().Bytes(1, "y")};
   MessageWriter model;
   model.Integer(1, 8).Message(7, GraphMessage(parts)).Message(8, OperatorSet("", opset));
+  if (!domain.empty()) model.Message(8, OperatorSet(domain, 1));
   return LoadOnnxBytes(model.bytes().data(), model.bytes().size(), "model.onnx");
 }
 

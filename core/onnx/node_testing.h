@@ -27,9 +27,11 @@ MessageWriter With(MessageWriter node, const std::vector<MessageWriter>& attribu
 MessageWriter IntegerTensor(const std::string& name, const std::vector<int64_t>& dims,
                             const std::vector<int64_t>& values);
 
-// Nodes that make y of the inputs x0, x1, ..., for which nobody says types and sizes.
+// Nodes that make y of the inputs x0, x1, ..., for which nobody says sizes. `data_type`: that of the inputs; 0: nobody
+// says it. `domain`: of which the model has operators beside those of the standard.
 std::shared_ptr<Model> ModelOfNodes(const std::vector<MessageWriter>& nodes, size_t num_inputs,
-                                    const std::vector<MessageWriter>& initializers = {}, int64_t opset = 17);
+                                    const std::vector<MessageWriter>& initializers = {}, int64_t opset = 17,
+                                    int32_t data_type = 0, const std::string& domain = "");
 
 at::Tensor ResultOf(Model& model, const std::vector<at::Tensor>& inputs);
 // The names of the operators that a trace of a run sees.

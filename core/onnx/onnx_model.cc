@@ -37,16 +37,28 @@ DtypeMap MapTo(std::optional<c10::ScalarType> dtype, const Plan& plan) {
   if (!dtype) return nullptr;
   if (!c10::isFloatingType(*dtype)) throw InvalidArgument("weights are converted to floating-point types only");
   absl::flat_hash_set<c10::ScalarType> own;
-  for (const ConstantTensor& constant : plan.constants) own.insert(constant.tensor.scalar_type());
+  for (const ConstantTensor& constant : plan.constants) {
+    if (constant.tensor.defined()) own.insert(constant.tensor.scalar_type());
+  }
   return weights::MapTo(*dtype, std::move(own));
 }
 
-Datum DatumOf(const IValue& input) {
+// `type`: as the file tells it; may be null.
+Datum DatumOf(const IValue& input, const TypeProto* type) {
   if (input.isNone()) return Datum();
-  if (input.isTensor()) return Datum::Of(input.toTensor(), Descent::kContent);
+  if (type != nullptr && type->kind == TypeProto::Kind::kOptional) type = type->element.get();
+  if (input.isTensor()) {
+    Datum datum = Datum::Of(input.toTensor(), Descent::kContent);
+    const bool is_tensor = type != nullptr && type->kind == TypeProto::Kind::kTensor;
+    if (is_tensor && IsWidened(type->data_type)) datum.integers = type->data_type;
+    return datum;
+  }
   if (!input.isList()) throw InvalidArgument("an ONNX model takes tensors, lists of them, and None");
   std::vector<Datum> elements;
-  for (const IValue& element : input.toList().vec()) elements.push_back(DatumOf(element));
+  const bool is_sequence = type != nullptr && type->kind == TypeProto::Kind::kSequence;
+  for (const IValue& element : input.toList().vec()) {
+    elements.push_back(DatumOf(element, is_sequence ? type->element.get() : nullptr));
+  }
   Datum sequence = Datum::Sequence(std::move(elements));
   sequence.descent = Descent::kContent;
   return sequence;
@@ -98,7 +110,10 @@ class OnnxModel : public Model {
     }
     std::vector<Datum> values;
     values.reserve(inputs.size());
-    for (const IValue& input : inputs) values.push_back(DatumOf(input));
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const auto number = static_cast<size_t>(body().graph.inputs[k]);
+      values.push_back(DatumOf(inputs[k], body().values[number].type));
+    }
     return Result(RunPlan(*plan_, constants_, placement_, std::move(values)));
   }
 

@@ -48,9 +48,15 @@ OperatorRow& OperatorTable::AddTo(const char* domain, const char* name, int64_t 
       OperatorRow(since, function));
 }
 
-void OperatorTable::KeepIntegers(std::initializer_list<const char*> names) {
+void OperatorTable::KeepIntegers(std::initializer_list<const char*> names, size_t results) {
   for (const char* name : names) {
-    for (OperatorRow& row : rows_.at({"", name})) row.KeepsIntegers();
+    for (OperatorRow& row : rows_.at({"", name})) row.KeepsIntegers(results);
+  }
+}
+
+void OperatorTable::ReadUnsigned(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    for (OperatorRow& row : rows_.at({"", name})) row.ReadsUnsigned();
   }
 }
 

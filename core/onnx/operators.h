@@ -29,6 +29,9 @@ using OperatorFunction = Results (*)(const Context& context);
 // Makes tensors of a node's attributes; see OperatorRow::PreparedBy(). The node's inputs are not there yet.
 using PrepareFunction = std::vector<at::Tensor> (*)(const Context& context);
 
+// Makes a tensor of a node's attributes and constants; see OperatorRow::MakesOnce().
+using MakeOnceFunction = at::Tensor (*)(const Context& context);
+
 // Newest versions of the operator sets that the table knows.
 inline constexpr int64_t kNewestOpset = 28;
 inline constexpr int64_t kNewestMachineLearningOpset = 5;
@@ -49,6 +52,9 @@ enum class KnownIf {
   kInputsConstant,  // all inputs are constants
   kNever,           // it draws numbers, or decides itself
 };
+
+// More than the results of any operator.
+inline constexpr size_t kAllResults = std::numeric_limits<size_t>::max();
 
 // A line of the table. It holds from its version up to the next line of its name.
 class OperatorRow {
@@ -82,10 +88,16 @@ class OperatorRow {
     reads_integers_ = true;
     return *this;
   }
-  // Results of a floating-point type hold them too, as the inputs do.
-  OperatorRow& KeepsIntegers() {
-    keeps_integers_ = true;
+  // The first `results` results hold them too, as the inputs do; others are places of elements.
+  OperatorRow& KeepsIntegers(size_t results = kAllResults) {
+    kept_results_ = results;
     return ReadsIntegers();
+  }
+  // The function reads integers of a type without sign that a wider type holds, and of no other such ones; see Note
+  // [Integers in a wider type].
+  OperatorRow& ReadsUnsigned() {
+    reads_unsigned_ = true;
+    return *this;
   }
   // Tensors that a node makes of its attributes once, when the model is loaded: Context::Prepared(). Refusals belong
   // there too. Attributes that only the preparation reads, `read_once`, are released. Implies KnownIf::kNever.
@@ -93,6 +105,12 @@ class OperatorRow {
     prepare_ = function;
     read_once_ = std::move(read_once);
     known_ = KnownIf::kNever;
+    return *this;
+  }
+  // A tensor that a node makes of its attributes and of its inputs behind the first, where these are constants of the
+  // file. It is made once for each model, in its type and on its device: Context::MadeOnce().
+  OperatorRow& MakesOnce(MakeOnceFunction function) {
+    make_once_ = function;
     return *this;
   }
   // A note on every model that has the operator; the names of its nodes are added: "numbers are drawn".
@@ -106,9 +124,12 @@ class OperatorRow {
   OperatorFunction function() const { return function_; }
   PrepareFunction prepare() const { return prepare_; }
   const std::vector<std::string>& read_once() const { return read_once_; }
+  MakeOnceFunction make_once() const { return make_once_; }
   KnownIf known() const { return known_; }
   bool reads_integers() const { return reads_integers_; }
-  bool keeps_integers() const { return keeps_integers_; }
+  bool reads_unsigned() const { return reads_unsigned_; }
+  // How many of its results hold integers as the inputs do.
+  size_t kept_results() const { return kept_results_; }
   const std::string& note() const { return note_; }
   const std::vector<std::string>& attributes() const { return attributes_; }
   // "2", "1 to 3", "1 or more".
@@ -127,9 +148,11 @@ class OperatorRow {
   std::vector<std::string> attributes_;
   KnownIf known_ = KnownIf::kInputs;
   bool reads_integers_ = false;
-  bool keeps_integers_ = false;
+  bool reads_unsigned_ = false;
+  size_t kept_results_ = 0;
   PrepareFunction prepare_ = nullptr;
   std::vector<std::string> read_once_;
+  MakeOnceFunction make_once_ = nullptr;
   std::string note_;
 };
 
@@ -145,8 +168,11 @@ class OperatorTable {
   // Adds an operator of ONNX that has no line, and why: for whoever has a model with it.
   void Refuse(const char* domain, const char* name, const char* why) { refused_[{domain, name}] = why; }
 
-  // Says of operators of the default domain, in all versions, that their results are elements of their inputs.
-  void KeepIntegers(std::initializer_list<const char*> names);
+  // Says of operators of the default domain, in all versions, that their first `results` results are elements of their
+  // inputs; others are places of such.
+  void KeepIntegers(std::initializer_list<const char*> names, size_t results = kAllResults);
+  // Says of operators of the default domain, in all versions, that they read integers in a wider type.
+  void ReadUnsigned(std::initializer_list<const char*> names);
 
   // Finds the line of a node's operator. Throws Unimplemented, with the node, where there is none.
   const OperatorRow& Find(const Operator& op) const;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
@@ -46,6 +47,7 @@ class Planner {
   void PlanAll() {
     plan_.functions.resize(plan_.model.functions.size());
     plan_.body.body = &plan_.model.body;
+    constants_.clear();
     plan_.body.graph = GraphOf(plan_.model.body.graph, plan_.model.body, /*is_main=*/true, MainPart());
     // Functions are planned when a call is met, so that those which nothing calls refuse nothing.
     while (!called_.empty()) {
@@ -88,13 +90,15 @@ class Planner {
       }
       body.defaults.push_back(AttributeOf(attribute, /*graph=*/nullptr));
     }
+    constants_.clear();
     body.graph = GraphOf(function.body.graph, function.body);
   }
 
   size_t AddConstant(const TensorProto& proto, absl::string_view name) {
     const TensorData data = ReadTensorData(proto, *plan_.model.proto, &plan_.files);
     budget_.TakeElement(plan_.constants);
-    at::Tensor tensor = ToTensor(Widened(data, &budget_), PlaceText(proto, *plan_.model.proto), &budget_);
+    const std::string where = PlaceText(proto, *plan_.model.proto);
+    at::Tensor tensor = ToTensor(Widened(data, where, &budget_), where, &budget_);
     plan_.constants.push_back({std::move(tensor), name, ScalarTypeOf(data.type) ? DataType::kUndefined : data.type});
     return plan_.constants.size() - 1;
   }
@@ -138,6 +142,8 @@ class Planner {
       if (part.values.contains(initializer.value)) continue;
       const absl::string_view name = is_main ? initializer.tensor->name : absl::string_view();
       plan.constants.emplace_back(initializer.value, AddConstant(*initializer.tensor, name));
+      budget_.Take(weights::kMapNodeCost);
+      constants_[initializer.value] = plan.constants.back().second;
     }
     budget_.Take(graph.operators.size() * sizeof(Step));
     plan.steps.reserve(graph.operators.size());
@@ -171,6 +177,7 @@ class Planner {
       step.attributes.push_back(AttributeOf(attribute, &next_graph));
     }
     if (step.row != nullptr && step.row->prepare() != nullptr) Prepare(left, &step);
+    if (step.row != nullptr && step.row->make_once() != nullptr) PlanMadeOnce(&step);
     for (const Graph& inner : op.graphs) step.graphs.push_back(GraphOf(inner, body));
     budget_.Take(sizeof(SourceFrame) + op.node->op_type.size() + kMostQuoted);
     step.place = PlaceOf(*op.node);
@@ -217,6 +224,26 @@ class Planner {
     }
   }
 
+  // Plans the tensor that a node makes once, where its inputs behind the first are constants.
+  void PlanMadeOnce(Step* step) {
+    const bool refers = std::any_of(step->attributes.begin(), step->attributes.end(),
+                                    [](const Attribute& attribute) { return !attribute.reference.empty(); });
+    if (refers) return;
+    std::vector<std::optional<size_t>> inputs(step->op->inputs.size());
+    for (size_t k = 1; k < inputs.size(); ++k) {
+      const int value = step->op->inputs[k];
+      if (value == kNoValue) continue;
+      const auto found = constants_.find(value);
+      if (found == constants_.end()) return;
+      inputs[k] = found->second;
+    }
+    budget_.Take(inputs.size() * sizeof(inputs[0]));
+    budget_.TakeElement(plan_.constants);
+    step->constant_inputs = std::move(inputs);
+    step->made_once = plan_.constants.size();
+    plan_.constants.emplace_back();
+  }
+
   // A graph frees its own values alone: those of graphs around it may be read by a later turn of a loop.
   void FindLastUses(const Graph& graph, GraphPlan* plan) {
     absl::flat_hash_set<int> kept;  // seen from the end on, or given back
@@ -251,6 +278,7 @@ class Planner {
 
   Plan& plan_;
   weights::MemoryBudget& budget_;
+  absl::flat_hash_map<int, size_t> constants_;             // of the body that is planned: their numbers by value
   std::vector<size_t> called_;                             // functions that are still to be planned
   std::map<std::string, std::vector<std::string>> notes_;  // nodes, by what has to be known of them
 };

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,9 @@
 
 namespace addend::onnx {
 
-// A tensor of the file.
+// A tensor of the file, or one that a node makes once.
 struct ConstantTensor {
-  at::Tensor tensor;       // on the CPU, in the file's type
+  at::Tensor tensor;       // on the CPU, in the file's type; undefined where a node makes it of others
   absl::string_view name;  // of an initializer of the model's graph; else empty
   // Its type in the file, where that is one of integers which LibTorch lacks; see Datum::integers.
   DataType integers = DataType::kUndefined;
@@ -50,6 +51,9 @@ struct Step {
   std::vector<Attribute> attributes;
   std::vector<GraphPlan> graphs;
   std::vector<size_t> prepared;  // tensors made of the attributes: indices into Plan::constants
+  // The tensor that the node makes of its constant inputs before the model runs; none where it makes none.
+  std::optional<size_t> made_once;
+  std::vector<std::optional<size_t>> constant_inputs;
   CodePlace place;
   std::vector<int> dead;  // values that nothing reads afterwards
 };

@@ -319,7 +319,7 @@ void RegisterPools(OperatorTable& table) {
   table.Add("MaxPool", 1, MaxPool)
       .Attributes({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"});
   table.Add("MaxUnpool", 9, MaxUnpool).Inputs(2, 3).Attributes({"kernel_shape", "pads", "strides"});
-  table.KeepIntegers({"GlobalMaxPool", "MaxPool"});
+  table.KeepIntegers({"GlobalMaxPool", "MaxPool"}, /*results=*/1);
 }
 
 }  // namespace addend::onnx

@@ -3,9 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
 #include "core/onnx/integers.h"
@@ -32,12 +30,7 @@ Tensor ForElements(const Context& context, const Tensor& levels, const Tensor& x
 
 // The type that an attribute names; undefined where it is not there.
 DataType NamedType(const Context& context, const char* name) {
-  const int64_t number = context.IntAttribute(name, 0);
-  if (number == 0) return DataType::kUndefined;
-  if (number < 0 || number > std::numeric_limits<int32_t>::max() || !IsDataType(static_cast<int32_t>(number))) {
-    throw context.Invalid(absl::StrCat("the attribute ", name, " is ", number, ", which is no type of elements"));
-  }
-  return static_cast<DataType>(number);
+  return context.IntAttribute(name, 0) == 0 ? DataType::kUndefined : context.NamedType(name);
 }
 
 // The type of a number that an attribute names, or that of a tensor.

@@ -134,6 +134,7 @@ Results Extreme(const Context& context, bool greatest) {
   const bool is_empty =
       std::any_of(reduction.axes.begin(), reduction.axes.end(), [&](int64_t axis) { return x.size(axis) == 0; });
   if (is_empty) {
+    if (context.Input(0).HoldsIntegers()) throw context.Refused("it is the extreme of no integers");
     const Sizes sizes = at::sum(x, reduction.axes, reduction.keeps).sizes().vec();
     return at::full(sizes, Bound(x, !greatest), x.options());
   }

@@ -42,14 +42,13 @@ bool IsKnown(const OperatorRow& row, const std::vector<Datum>& inputs) {
   return true;
 }
 
-// Results of an operator that chooses elements hold integers as the inputs do. Places of elements are of another type.
-void HandOnIntegers(const std::vector<Datum>& inputs, std::vector<Datum>* results) {
+// The first `count` results of an operator that chooses elements hold integers as the inputs do.
+void HandOnIntegers(const std::vector<Datum>& inputs, size_t count, std::vector<Datum>* results) {
   const auto holds =
       std::find_if(inputs.begin(), inputs.end(), [](const Datum& input) { return input.HoldsIntegers(); });
   if (holds == inputs.end()) return;
-  for (Datum& result : *results) {
-    const at::Tensor& tensor = result.IsKnown() ? result.known : result.tensor;
-    if (tensor.defined() && tensor.scalar_type() != at::kLong) result.integers = holds->integers;
+  for (size_t k = 0; k < std::min(count, results->size()); ++k) {
+    if ((*results)[k].IsTensor()) (*results)[k].integers = holds->integers;
   }
 }
 
@@ -67,6 +66,18 @@ Error FailsAt(const Step& step, const std::exception& error) {
   }
   return Error(absl::StatusCode::kInvalidArgument, absl::StrCat("the model fails at ", name, ": ", sentence),
                PositionOf(*step.op->node));
+}
+
+// Runs a function of a node. What LibTorch throws is said with the node; errors of Addend's own pass through.
+template <typename Function>
+auto RunAt(const Step& step, const Function& function) {
+  try {
+    return function();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw FailsAt(step, error);
+  }
 }
 
 // One run of the model's graph or of a function.
@@ -138,16 +149,12 @@ class BodyRun : public Surroundings {
     const PlaceScope place(&step.place);
     std::optional<TracingPause> pause;
     if (is_known) pause.emplace();
-    try {
+    return RunAt(step, [&] {
       const Context context(step, inputs, is_known, shared_.placement, *this);
       std::vector<Datum> results = step.row->function()(context).Take(is_known, context.descent());
-      if (step.row->keeps_integers()) HandOnIntegers(inputs, &results);
+      HandOnIntegers(inputs, step.row->kept_results(), &results);
       return results;
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw FailsAt(step, error);
-    }
+    });
   }
 
   std::vector<Datum> Call(const Step& step, const std::vector<Datum>& inputs) const {
@@ -169,15 +176,52 @@ class BodyRun : public Surroundings {
   mutable std::vector<Datum> values_;  // graphs inside run within an operator, which does not see that
 };
 
+// Looks up constants for nodes that make a tensor of them before the model runs.
+class BeforeRun : public Surroundings {
+ public:
+  BeforeRun(const Plan& plan, const std::vector<Datum>& constants) : plan_(plan), constants_(constants) {}
+
+  const Attribute* FunctionAttribute(absl::string_view /*name*/) const override { return nullptr; }
+  const Datum& ConstantAt(size_t number) const override { return constants_[number]; }
+  const Value& ValueAt(int number) const override { return plan_.model.body.values[static_cast<size_t>(number)]; }
+  std::vector<Datum> RunGraph(const GraphPlan& /*graph*/, std::vector<Datum> /*inputs*/) const override {
+    throw Internal("a node runs a graph before the model runs");
+  }
+
+ private:
+  const Plan& plan_;
+  const std::vector<Datum>& constants_;
+};
+
+// Makes the tensors that nodes make once.
+void AddMadeOnce(const Plan& plan, const Placement& placement, std::vector<Datum>* constants) {
+  const TracingPause pause;
+  const BeforeRun surroundings(plan, *constants);
+  const auto add = [&](const Step& step) {
+    if (!step.made_once) return;
+    std::vector<Datum> inputs;
+    for (const std::optional<size_t>& constant : step.constant_inputs) {
+      inputs.push_back(constant ? (*constants)[*constant] : Datum());
+    }
+    (*constants)[*step.made_once] = RunAt(step, [&] {
+      const Context context(step, inputs, /*is_known=*/false, placement, surroundings);
+      return Datum::Of(step.row->make_once()(context), Descent::kConstants);
+    });
+  };
+  ForEachStep(plan.body.graph, add);
+  for (const BodyPlan& function : plan.functions) ForEachStep(function.graph, add);
+}
+
 }  // namespace
 
 std::vector<Datum> ConstantsOf(const Plan& plan, const Placement& placement, bool copy) {
   std::vector<Datum> constants;
   constants.reserve(plan.constants.size());
   for (const ConstantTensor& constant : plan.constants) {
-    constants.push_back(placement.ConstantOf(constant.tensor, copy));
+    constants.push_back(constant.tensor.defined() ? placement.ConstantOf(constant.tensor, copy) : Datum());
     constants.back().integers = constant.integers;
   }
+  AddMadeOnce(plan, placement, &constants);
   return constants;
 }
 

@@ -9,6 +9,7 @@
 #include "core/intercept/tracing_scope.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/integers.h"
 
 namespace addend::onnx {
 namespace {
@@ -84,6 +85,7 @@ Results SplitToSequence(const Context& context) {
   for (Tensor& part : at::split_with_sizes(x, lengths, axis)) {
     if (!keeps) part = at::squeeze(part, axis);
     elements.push_back(context.is_known() ? Datum::Known(part, descent) : Datum::Of(part, descent));
+    elements.back().integers = context.Input(0).integers;
   }
   return Datum::Sequence(std::move(elements));
 }
@@ -103,9 +105,15 @@ Results ConcatFromSequence(const Context& context) {
   std::vector<Tensor> tensors;
   for (const Datum& element : elements) tensors.push_back(are_known ? element.known : context.TensorOf(element));
   const Descent descent = context.Input(0).descent;
-  if (!are_known) return Datum::Of(Joined(context, tensors), descent);
-  const TracingPause pause;
-  return Datum::Known(Joined(context, tensors), descent);
+  Datum joined;
+  if (are_known) {
+    const TracingPause pause;
+    joined = Datum::Known(Joined(context, tensors), descent);
+  } else {
+    joined = Datum::Of(Joined(context, tensors), descent);
+  }
+  joined.integers = IntegersOfAll(context, elements);
+  return joined;
 }
 
 // An optional with a value is that value, one without is none.
@@ -133,8 +141,9 @@ void RegisterSequences(OperatorTable& table) {
   table.Add("SplitToSequence", 11, SplitToSequence)
       .Inputs(1, 2)
       .Attributes({"axis", "keepdims"})
-      .Known(KnownIf::kSizesConstant);
-  table.Add("ConcatFromSequence", 11, ConcatFromSequence).Attributes({"axis", "new_axis"});
+      .Known(KnownIf::kSizesConstant)
+      .ReadsIntegers();
+  table.Add("ConcatFromSequence", 11, ConcatFromSequence).Attributes({"axis", "new_axis"}).ReadsIntegers();
   table.Add("Optional", 15, Optional).Inputs(0, 1).Attributes({"type"});
   table.Add("OptionalGetElement", 15, OptionalGetElement);
   table.Add("OptionalHasElement", 15, OptionalHasElement).Inputs(0, 1);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/onnx/context.h"
 #include "core/onnx/families.h"
+#include "core/onnx/integers.h"
 #include "core/onnx/operands.h"
 
 namespace addend::onnx {
@@ -317,14 +318,22 @@ Results SpaceToDepth(const Context& context) {
 
 // ---------------------------------------------------------------------------------------------------------------- bits
 
+// The type of integers with a sign that has as many bits as one that is widened.
+at::ScalarType SignedLike(DataType type) {
+  if (type == DataType::kUint16) return at::kShort;
+  return type == DataType::kUint32 ? at::kInt : at::kLong;
+}
+
 // The bits of each element as another type of as many bits. Compositions have no bits: a trace refuses decomposed ones.
 Results BitCast(const Context& context) {
-  const Tensor x = context.Tensor(0);
-  const at::ScalarType type = context.TypeAttribute("to");
+  const DataType from = context.Input(0).integers, to = context.NamedType("to");
+  const Tensor x = IsWidened(from) ? InType(context.Tensor(0), SignedLike(from)) : context.Tensor(0);
+  const at::ScalarType type = IsWidened(to) ? SignedLike(to) : context.TypeOf(to);
   if (c10::elementSize(type) != c10::elementSize(x.scalar_type())) {
     throw context.Invalid("the types have different numbers of bits");
   }
-  return x.scalar_type() == type ? x : x.view(type);
+  const Tensor bits = x.scalar_type() == type ? x : x.view(type);
+  return IsWidened(to) ? Results(AsUnsigned(context, bits, to)) : Results(bits);
 }
 
 void AddJoining(OperatorTable& table) {
@@ -356,7 +365,7 @@ void RegisterShapes(OperatorTable& table) {
   table.Add("CenterCropPad", 18, CenterCropPad).Inputs(2).Attributes({"axes"}).Known(KnownIf::kSizesConstant);
   table.Add("DepthToSpace", 1, DepthToSpace).Attributes({"blocksize", "mode"});
   table.Add("SpaceToDepth", 1, SpaceToDepth).Attributes({"blocksize", "mode"});
-  table.Add("BitCast", 26, BitCast).Attributes({"to"});
+  table.Add("BitCast", 26, BitCast).Attributes({"to"}).ReadsUnsigned();
   table.KeepIntegers({"Concat", "DepthToSpace", "Expand", "Flatten", "Pad", "Reshape", "Slice", "SpaceToDepth", "Split",
                       "Squeeze", "Tile", "Transpose", "Unsqueeze"});
 }

@@ -287,6 +287,36 @@ TensorData Like(const TensorData& data, DataType type, std::shared_ptr<std::vect
   return copy;
 }
 
+template <typename T>
+T NumberAt(const TensorData& data, size_t k) {
+  T number = 0;
+  std::memcpy(&number, data.bytes.data + k * sizeof(number), sizeof(number));
+  return number;
+}
+
+// Elements of a narrow type as such of a wide one.
+template <typename Narrow, typename Wide>
+TensorData Copied(const TensorData& data, DataType type, weights::MemoryBudget* budget) {
+  const auto count = static_cast<size_t>(data.num_elements);
+  budget->Take(count * sizeof(Wide));
+  const auto memory = std::make_shared<std::vector<char>>(count * sizeof(Wide));
+  for (size_t k = 0; k < count; ++k) {
+    const Wide number = NumberAt<Narrow>(data, k);
+    std::memcpy(memory->data() + k * sizeof(number), &number, sizeof(number));
+  }
+  return Like(data, type, memory);
+}
+
+// Throws for a number of type uint64 that int64 does not hold.
+void RequireHeldByInt64(const TensorData& data, const std::string& where) {
+  for (size_t k = 0; k < static_cast<size_t>(data.num_elements); ++k) {
+    const auto number = NumberAt<uint64_t>(data, k);
+    if (number <= static_cast<uint64_t>(GreatestOf(data.type))) continue;
+    throw Unimplemented(absl::StrCat(where, " holds the number ", number, "; of uint64 those up to ",
+                                     GreatestOf(data.type), " are supported"));
+  }
+}
+
 }  // namespace
 
 std::string PlaceText(const TensorProto& tensor, const ModelProto& model) {
@@ -314,18 +344,21 @@ TensorData Unpacked(const TensorData& data, weights::MemoryBudget* budget) {
   return Like(data, is_signed ? DataType::kInt8 : DataType::kUint8, memory);
 }
 
-TensorData Widened(const TensorData& data, weights::MemoryBudget* budget) {
-  if (data.type != DataType::kUint16) return data;
-  const auto count = static_cast<size_t>(data.num_elements);
-  budget->Take(count * sizeof(int32_t));
-  const auto memory = std::make_shared<std::vector<char>>(count * sizeof(int32_t));
-  for (size_t k = 0; k < count; ++k) {
-    uint16_t narrow = 0;
-    std::memcpy(&narrow, data.bytes.data + k * sizeof(narrow), sizeof(narrow));
-    const int32_t number = narrow;
-    std::memcpy(memory->data() + k * sizeof(number), &number, sizeof(number));
+TensorData Widened(const TensorData& data, const std::string& where, weights::MemoryBudget* budget) {
+  switch (data.type) {
+    case DataType::kUint16:
+      return Copied<uint16_t, int32_t>(data, DataType::kInt32, budget);
+    case DataType::kUint32:
+      return Copied<uint32_t, int64_t>(data, DataType::kInt64, budget);
+    case DataType::kUint64: {
+      RequireHeldByInt64(data, where);
+      TensorData same = data;
+      same.type = DataType::kInt64;
+      return same;
+    }
+    default:
+      return data;
   }
-  return Like(data, DataType::kInt32, memory);
 }
 
 }  // namespace addend::onnx

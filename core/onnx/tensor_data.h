@@ -35,8 +35,9 @@ TensorData ReadTensorData(const TensorProto& tensor, const ModelProto& model, Ex
 // Copies elements of 4 and 2 bits into bytes of their own: int8 for int4 and int2, uint8 for uint4 and uint2. Other
 // types stay as they are.
 TensorData Unpacked(const TensorData& data, weights::MemoryBudget* budget);
-// Copies elements of type uint16 into such of int32. Other types stay as they are.
-TensorData Widened(const TensorData& data, weights::MemoryBudget* budget);
+// Elements of type uint16 as such of int32, those of uint32 and uint64 as such of int64. Other types stay as they are.
+// `where` begins messages. Throws Unimplemented for a number that int64 does not hold.
+TensorData Widened(const TensorData& data, const std::string& where, weights::MemoryBudget* budget);
 
 }  // namespace addend::onnx
 

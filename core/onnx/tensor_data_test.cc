@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -226,13 +227,22 @@ TEST(Unpacked, GivesAByteToEachElement) {
 }
 
 TEST(Widened, NumbersWithoutSignFitIntoMoreBits) {
-  const Loaded loaded(Tensor(DataType::kUint16, {2}).Bytes(kRawData, std::string("\1\0\xff\xff", 4)));
-  const TensorData data = Widened(loaded.data, &loaded.model.file->budget);
-  EXPECT_EQ(data.type, DataType::kInt32);
-  EXPECT_EQ(data.dims, loaded.data.dims);
-  EXPECT_EQ(std::string(data.bytes.data, data.bytes.size), std::string("\1\0\0\0\xff\xff\0\0", 8));
+  const auto widened = [](DataType type, int64_t count, const std::string& raw) {
+    const Loaded loaded(Tensor(type, {count}).Bytes(kRawData, raw));
+    const TensorData data = Widened(loaded.data, "w", &loaded.model.file->budget);
+    EXPECT_EQ(data.dims, loaded.data.dims);
+    return std::make_pair(data.type, std::string(data.bytes.data, data.bytes.size));
+  };
+  EXPECT_EQ(widened(DataType::kUint16, 2, std::string("\1\0\xff\xff", 4)),
+            std::make_pair(DataType::kInt32, std::string("\1\0\0\0\xff\xff\0\0", 8)));
+  EXPECT_EQ(widened(DataType::kUint32, 1, std::string(4, '\xff')),
+            std::make_pair(DataType::kInt64, std::string(4, '\xff') + std::string(4, '\0')));
+  const std::string most = std::string(7, '\xff') + "\x7f";
+  EXPECT_EQ(widened(DataType::kUint64, 1, most), std::make_pair(DataType::kInt64, most));
+  EXPECT_EQ(MessageOf([&] { widened(DataType::kUint64, 2, most + std::string(7, '\0') + "\x80"); }),
+            "w holds the number 9223372036854775808; of uint64 those up to 9223372036854775807 are supported");
   const Loaded plain(FloatTensor("w", {1}, {1}));
-  EXPECT_EQ(Widened(plain.data, &plain.model.file->budget).bytes.data, plain.data.bytes.data);
+  EXPECT_EQ(Widened(plain.data, "w", &plain.model.file->budget).bytes.data, plain.data.bytes.data);
 }
 
 TEST(DataType, HasNamesAndSizes) {

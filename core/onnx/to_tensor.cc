@@ -54,6 +54,13 @@ std::optional<c10::ScalarType> ScalarTypeOf(DataType type) {
   }
 }
 
+std::optional<c10::ScalarType> HolderOf(DataType type) {
+  if (IsPacked(type)) return IsSigned(type) ? c10::ScalarType::Char : c10::ScalarType::Byte;
+  if (type == DataType::kUint16) return c10::ScalarType::Int;
+  if (IsWidened(type)) return c10::ScalarType::Long;
+  return ScalarTypeOf(type);
+}
+
 at::Tensor ToTensor(const TensorData& data, const std::string& where, weights::MemoryBudget* budget) {
   const TensorData unpacked = Unpacked(data, budget);
   const std::optional<c10::ScalarType> dtype = ScalarTypeOf(unpacked.type);

@@ -101,7 +101,7 @@ class Builder {
     }
   }
 
-  // `thresholds` and `weights`: of these types.
+  // The tensors, and behind them how many features a row needs. `thresholds` and `weights`: of these types.
   std::vector<Tensor> Take(at::ScalarType thresholds, at::ScalarType weights) const {
     return {IntegerTensor(roots_),
             IntegerTensor(features_),
@@ -111,7 +111,8 @@ class Builder {
             IntegerTensor(missing_true_).to(at::kBool),
             IntegerTensor(starts_),
             IntegerTensor(targets_),
-            at::tensor(weights_, at::kDouble).to(weights)};
+            at::tensor(weights_, at::kDouble).to(weights),
+            at::tensor(features_.empty() ? 0 : *std::max_element(features_.begin(), features_.end()) + 1, at::kLong)};
   }
 
  private:
@@ -305,7 +306,7 @@ class OldNodes {
 };
 
 // Tensors behind those of the ensemble itself.
-enum Prepared : size_t { kBaseValues = 9, kForm, kLabels };
+enum Prepared : size_t { kFeatures = 9, kBaseValues, kForm, kLabels };
 
 // How the sums of an ensemble become the scores of classes.
 enum class Form : int64_t {
@@ -429,8 +430,7 @@ std::vector<Tensor> PrepareClassifier(const Context& context) {
 
 int64_t FeaturesNeeded(const Context& context) {
   const TracingPause pause;
-  const Tensor& features = context.Prepared(1);
-  return features.numel() == 0 ? 0 : features.max().item<int64_t>() + 1;
+  return context.Prepared(kFeatures).item<int64_t>();
 }
 
 // The sums of the trees for each row, in the dtype of the weights. `average`: over the number of trees.
@@ -442,7 +442,7 @@ Tensor SumsOf(const Context& context, int64_t num_targets, bool average) {
     throw context.Invalid(absl::StrCat("a branch reads feature ", needed - 1, " of rows with ", x.size(1)));
   }
   Stack stack = {x};
-  for (size_t k = 0; k < kBaseValues; ++k) stack.emplace_back(context.Prepared(k));
+  for (size_t k = 0; k < kFeatures; ++k) stack.emplace_back(context.Prepared(k));
   stack.emplace_back(num_targets);
   trees.Call(&stack);
   const Tensor sums = stack.back().toTensor();

@@ -60,8 +60,8 @@ class Game {
 
   // Adds to `shares`, [targets, features].
   void Play(const double* x, const double* b, double* shares) {
-    for (const int64_t root : ensemble_.roots()) {
-      ahead_.push_back({root, 0, 0, Side::kBoth});
+    for (int64_t tree = 0; tree < ensemble_.num_trees(); ++tree) {
+      ahead_.push_back({ensemble_.RootAt(tree), 0, 0, Side::kBoth});
       while (!ahead_.empty()) {
         const Turn turn = ahead_.back();
         ahead_.pop_back();
@@ -104,7 +104,11 @@ class Game {
   // although they part on the chain of its members.
   int64_t Behind(int64_t node, double value) const {
     const int64_t feature = ensemble_.BranchAt(node).feature;
-    while (node >= 0 && ensemble_.BranchAt(node).feature == feature) node = ensemble_.BranchAt(node).Next(value);
+    while (node >= 0) {
+      const TreeEnsemble::Branch branch = ensemble_.BranchAt(node);
+      if (branch.feature != feature) break;
+      node = branch.Next(value);
+    }
     return node;
   }
 
@@ -130,13 +134,13 @@ class Game {
     if (taken_.empty()) return;
     const double of_row = from_row_ > 0 ? ShareOfOne(from_row_, from_baseline_) : 0;
     const double of_baseline = from_baseline_ > 0 ? -ShareOfOne(from_baseline_, from_row_) : 0;
-    for (const auto* w = ensemble_.WeightsBegin(leaf); w != ensemble_.WeightsEnd(leaf); ++w) {
-      double* own = shares + w->target * num_features_;
+    ensemble_.ForEachWeight(leaf, [&](const TreeEnsemble::Weight& w) {
+      double* own = shares + w.target * num_features_;
       for (const int64_t feature : taken_) {
         const bool by_row = sides_[static_cast<size_t>(feature)] == Side::kRow;
-        own[feature] += w->weight * (by_row ? of_row : of_baseline);
+        own[feature] += w.weight * (by_row ? of_row : of_baseline);
       }
-    }
+    });
   }
 
   const TreeEnsemble& ensemble_;

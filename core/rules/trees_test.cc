@@ -315,6 +315,7 @@ TEST(TreesTest, RefusesTensorsThatAreNoEnsemble) {
   expect("the mode 6 of 6", [](Lists* lists) { lists->modes[0] = 6; });
   expect("the target 1 of 1", [](Lists* lists) { lists->targets[0] = 1; });
   expect("other weights", [](Lists* lists) { lists->starts.back() = 2; });
+  expect("other weights", [](Lists* lists) { lists->starts[2] = 2; });
   expect("different lengths", [](Lists* lists) { lists->features.push_back(0); });
 }
 

@@ -97,6 +97,18 @@ TEST(Casts, ToIntegersAndBackAreSteps) {
   }
 }
 
+TEST(Casts, ToIntegersWithoutSignAreStepsToo) {
+  for (const int64_t type : {4, 12, 13}) {  // uint16, uint32, uint64
+    const auto model =
+        Load(Parts({NodeMessage("Mul", {"x", "ten"}, {"p"}), NodeMessage("Add", {"p", "twenty"}, {"h"}),
+                    CastTo("h", "q", type), CastTo("q", "y", kFloat)},
+                   {FloatTensor("ten", {1}, {10}), FloatTensor("twenty", {1}, {20})}));
+    const Composition parts = Explain(model).outputs[0].composition;
+    EXPECT_TRUE(at::equal(parts.components(), at::diag(at::tensor({5.0F, -14.0F, 27.0F, 0.0F}))));
+    EXPECT_EQ(parts.leftover().abs().max().item<float>(), 0);
+  }
+}
+
 // A layer that is quantised by its own largest number, with arithmetic on the integers: these are conditions then, and
 // only the scale carries components. The table says nothing of the other elements, and the report has to.
 TEST(Casts, BehindArithmeticOfIntegersAreToldOf) {

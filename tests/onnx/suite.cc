@@ -46,7 +46,7 @@ at::Tensor ReadTensor(const std::string& bytes) {
   const onnx::ModelProto proto = onnx::ReadModelProto(view, "tensor.pb");
   onnx::ExternalFiles files;
   const onnx::TensorData data = onnx::ReadTensorData(proto.graph.initializers.at(0), proto, &files);
-  return onnx::ToTensor(data, "tensor.pb", &proto.file->budget);
+  return onnx::ToTensor(onnx::Widened(data, "tensor.pb", &proto.file->budget), "tensor.pb", &proto.file->budget);
 }
 
 IValue ReadValue(const std::string& bytes, const TypeProto& type);
