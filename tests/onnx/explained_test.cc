@@ -140,6 +140,52 @@ TEST(Casts, WithoutAnyWayBackAreRefused) {
               [&] { Explain(Load(parts)); });
 }
 
+// ---------------------------------------------------------------------------------------------------------- half types
+
+// softmax(scale * x w) in float16, of which each operand is a constant of the file.
+GraphParts HalfModel(const Tensor& weight) {
+  constexpr int32_t kHalf = 10;
+  const Tensor half = weight.to(at::kHalf), scale = at::full({1}, 0.5, at::kHalf);
+  const auto constant = [](const std::string& name, const Tensor& tensor) {
+    return TensorMessage(name, kHalf, tensor.sizes().vec())
+        .Bytes(9, std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()));
+  };
+  GraphParts parts = Parts({NodeMessage("MatMul", {"x", "w"}, {"h"}), NodeMessage("Mul", {"h", "scale"}, {"s"}),
+                            CastTo("s", "wide", kFloat), CastTo("wide", "narrow", kHalf),
+                            NodeMessage("Softmax", {"narrow"}, {"y"})},
+                           {constant("w", half), constant("scale", scale)});
+  parts.inputs = {Info("x", TensorType(kHalf))};
+  parts.outputs = {Info("y", TensorType(kHalf))};
+  return parts;
+}
+
+// Parts are complete in float32, and a note tells of it. A model that was converted to float32 gives the same parts and
+// needs no note.
+TEST(HalfTypes, AreExplainedInFloat32) {
+  const Tensor weight = at::arange(-6, 10, at::kFloat).reshape({4, 4}) / 8;  // which float16 holds
+  Input input;
+  input.value = Value().to(at::kHalf).reshape({1, 4});
+  input.split = Split::AlongDims({1});
+  input.baseline = Baseline::Of(0.0);
+  DecomposeOptions options;
+  options.policy.compute_dtype = ComputeDtype::kFloat32;
+  const auto model = Load(HalfModel(weight));
+  const Decomposition result = TracedModel(model).Decompose({input}, options);
+  const Composition parts = result.outputs[0].composition;
+  const Tensor wide = input.value.to(at::kFloat);
+  const Tensor expected = at::softmax(wide.matmul(weight) * 0.5, -1);
+  EXPECT_TRUE(at::allclose(parts.components().sum(0) + parts.reference(), expected, 1e-6, 1e-6));
+  EXPECT_TRUE(at::allclose(parts.reference(), at::full({1, 4}, 0.25), 1e-6, 1e-6));
+  EXPECT_LE(parts.leftover().abs().max().item<float>(), 1e-6);
+  EXPECT_THAT(result.report.notes, Contains(HasSubstr("computed in float32 from tensors of half types")));
+
+  input.value = wide;
+  const Decomposition converted =
+      TracedModel(model->To(c10::Device(c10::kCPU), at::kFloat)).Decompose({input}, DecomposeOptions());
+  EXPECT_TRUE(at::allclose(converted.outputs[0].composition.components(), parts.components(), 1e-6, 1e-6));
+  EXPECT_THAT(converted.report.notes, Not(Contains(HasSubstr("half types"))));
+}
+
 // ------------------------------------------------------------------------------------------------------------- outputs
 
 // A classifier as converters write it: a label that is a text, and a map, beside the scores.

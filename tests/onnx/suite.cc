@@ -33,8 +33,9 @@ constexpr double kRelativeBfloat16 = 1.0 / 64;
 
 // -------------------------------------------------------------------------------------------------- values from files
 
-// Reads the bytes of a TensorProto: as the only initializer of a model, because only models are read.
-at::Tensor ReadTensor(const std::string& bytes) {
+// Reads the bytes of a TensorProto: as the only initializer of a model, because only models are read. `type`: what the
+// test's model takes or gives there.
+at::Tensor ReadTensor(const std::string& bytes, onnx::DataType type) {
   onnx::MessageWriter tensor;
   tensor.Raw(bytes);
   onnx::GraphParts parts;
@@ -45,7 +46,9 @@ at::Tensor ReadTensor(const std::string& bytes) {
   view.size = model.size();
   const onnx::ModelProto proto = onnx::ReadModelProto(view, "tensor.pb");
   onnx::ExternalFiles files;
-  const onnx::TensorData data = onnx::ReadTensorData(proto.graph.initializers.at(0), proto, &files);
+  onnx::TensorData data = onnx::ReadTensorData(proto.graph.initializers.at(0), proto, &files);
+  // NumPy has no bfloat16, whose bits older packages write.
+  if (type == onnx::DataType::kBfloat16 && data.type == onnx::DataType::kUint16) data.type = type;
   return onnx::ToTensor(onnx::Widened(data, "tensor.pb", &proto.file->budget), "tensor.pb", &proto.file->budget);
 }
 
@@ -65,7 +68,7 @@ std::vector<IValue> ReadElements(const std::string& bytes, const TypeProto& type
 }
 
 IValue ReadValue(const std::string& bytes, const TypeProto& type) {
-  if (type.kind == TypeProto::Kind::kTensor) return ReadTensor(bytes);
+  if (type.kind == TypeProto::Kind::kTensor) return ReadTensor(bytes, type.data_type);
   if (type.kind == TypeProto::Kind::kOptional) {
     const std::vector<IValue> elements = ReadElements(bytes, type);
     return elements.empty() ? IValue() : elements[0];
