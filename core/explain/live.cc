@@ -128,6 +128,12 @@ class LiveTrace::Recording : public CallHandler {
       throw InvalidArgument(
           absl::StrCat(name, " is no floating-point or complex tensor; integers and bools have no parts"));
     }
+    // What it is, is found by its memory.
+    if (tensor.numel() > 0 && !tensor.has_storage()) {
+      throw InvalidArgument(absl::StrCat(name,
+                                         " is not dense: it is sparse, or belongs to a function that torch.func or "
+                                         "functorch transforms; name what that function returns"));
+    }
     const TracingPause pause;
     const int64_t last_call = static_cast<int64_t>(tracer_.recorder().traced().calls.size()) - 1;
     if (tensor.numel() == 0) {

@@ -2,6 +2,7 @@
 #include "core/explain/live.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,6 +88,31 @@ TEST(LiveTrace, AModuleComesBeforeTheBareNameOfAnOutput) {
   for (const std::string at : {"output.logits", "logits"}) {
     EXPECT_THAT(MessageOf([&] { attribute(at, {"output.head"}); }), testing::HasSubstr(at + none));
   }
+}
+
+// The input is met there for the first time, by its memory.
+TEST(LiveTrace, AnInputThatATransformedFunctionReadsIsRefused) {
+  const Tensor x = Random({2, 3}, 1);
+  LiveTrace trace({FromZero(x)}, {}, DecomposeOptions());
+  {
+    const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+    EXPECT_THAT(MessageOf([&] { x.mul(2); }), testing::HasSubstr("aten::mul reads decomposed tensors inside of a "
+                                                                 "function that torch.func or functorch transforms"));
+  }
+  const Tensor y = x.mul(2);  // the program goes on
+  EXPECT_THAT(MessageOf([&] { trace.AddOutput("y", y); }), testing::HasSubstr("torch.func or functorch transforms"));
+}
+
+TEST(LiveTrace, ATensorWithoutMemoryIsNoOutput) {
+  const Tensor x = Random({2, 3}, 1);
+  LiveTrace trace({FromZero(x)}, {}, DecomposeOptions());
+  const Tensor y = x.mul(2);
+  const Tensor without =
+      at::detail::make_tensor<c10::TensorImpl>(c10::DispatchKeySet(c10::DispatchKey::CPU), y.dtype(), y.device());
+  without.unsafeGetTensorImpl()->set_sizes_contiguous({2, 3});
+  ASSERT_FALSE(without.has_storage());
+  EXPECT_THAT(MessageOf([&] { trace.AddOutput("y", without); }), testing::HasSubstr("y is not dense"));
+  EXPECT_THAT(MessageOf([&] { trace.AddOutput("y", y.to_sparse()); }), testing::HasSubstr("y is not dense"));
 }
 
 TEST(LiveTrace, InputsOverlap) {

@@ -24,6 +24,10 @@ void RequireNoAutocast() {
       "and its inputs if another dtype is wanted");
 }
 
+bool UnderTransform() {
+  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
 struct NormalMode::Guards {
   std::optional<c10::InferenceMode> normal{false};
   c10::AutoGradMode no_grad{false};

@@ -1,5 +1,5 @@
-// Modes of LibTorch that a thread's caller may have switched on (autocast, inference mode), and what Addend does about
-// them.
+// Modes of LibTorch that a thread's caller may have switched on (autocast, transformed functions, inference mode), and
+// what Addend does about them.
 #ifndef ADDEND_CORE_INTERCEPT_THREAD_MODES_H_
 #define ADDEND_CORE_INTERCEPT_THREAD_MODES_H_
 
@@ -13,6 +13,10 @@ bool UnderAutocast();
 // Throws FailedPrecondition under autocast, which casts inside the operators, so that no rule could see what they
 // compute.
 void RequireNoAutocast();
+
+// True inside of a function that torch.func or functorch transforms (vmap, grad). Operators there give tensors that
+// stand for others and have no memory. A TracingPause leaves the function, for operators that Addend calls itself.
+bool UnderTransform();
 
 // RAII: takes this thread out of inference mode, and switches gradients off if inference mode was on. Rules need it,
 // because they differentiate and autograd refuses tensors that were made in inference mode. Unlike c10::InferenceMode,

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/intercept/computed_in.h"
 #include "core/intercept/own_operators.h"
+#include "core/intercept/thread_modes.h"
 
 namespace addend {
 namespace {
@@ -213,7 +214,14 @@ TracingScope::TracingScope(CallHandler* handler) : guards_(std::make_unique<Guar
 TracingScope::~TracingScope() = default;
 
 struct TracingPause::Guards {
-  Guards() : exclude(Key().key) {}
+  Guards() : exclude(Excluded()) {}
+
+  // A function that is transformed within the pause (by a rule written in Python) stays so.
+  static c10::DispatchKeySet Excluded() {
+    const c10::DispatchKeySet tracing(Key().key);
+    return UnderTransform() ? tracing.add(c10::DispatchKey::FuncTorchDynamicLayerFrontMode) : tracing;
+  }
+
   c10::impl::ExcludeDispatchKeyGuard exclude;
 };
 

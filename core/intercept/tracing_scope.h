@@ -52,7 +52,8 @@ class TracingScope {
   std::unique_ptr<Guards> guards_;
 };
 
-// RAII: operators called during its life are not traced. Rules and references run under a TracingPause.
+// RAII: operators called during its life are not traced. Rules and references run under a TracingPause. They compute
+// with plain tensors, also where the model is inside of a transformed function at that moment; see UnderTransform().
 class TracingPause {
  public:
   TracingPause();

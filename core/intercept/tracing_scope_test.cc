@@ -2,12 +2,15 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "core/intercept/thread_modes.h"
 
 namespace addend {
 namespace {
@@ -103,6 +106,24 @@ TEST(TracingScope, ScopesNestAndPause) {
   }
   EXPECT_THAT(outer.names, ElementsAre("aten::tanh"));
   EXPECT_THAT(inner.names, ElementsAre("aten::relu"));
+}
+
+TEST(TracingScope, APauseLeavesTransformedFunctions) {
+  const at::Tensor x = at::ones({2});
+  EXPECT_FALSE(UnderTransform());
+  const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  EXPECT_TRUE(UnderTransform());
+  const TracingPause outer;
+  EXPECT_TRUE(UnderTransform());
+  EXPECT_TRUE(c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::FuncTorchDynamicLayerFrontMode));
+  { const TracingPause inner; }
+  EXPECT_TRUE(at::equal(x + x, at::full({2}, 2.0)));
+}
+
+TEST(TracingScope, AFunctionThatIsTransformedWithinAPauseStaysSo) {
+  const TracingPause pause;
+  const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  EXPECT_FALSE(c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::FuncTorchDynamicLayerFrontMode));
 }
 
 TEST(TracingScope, ExceptionsCloseIt) {

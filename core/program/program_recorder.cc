@@ -137,6 +137,11 @@ void ProgramRecorder::Record(const Operator& op, Stack* stack) {
   if (UnderAutocast()) {
     throw Refusal(call, "cannot record under autocast, which casts behind the operators; turn it off");
   }
+  if (UnderTransform()) {
+    throw Refusal(call,
+                  "cannot record inside of a function that torch.func or functorch transforms (vmap, grad): call the "
+                  "function on the whole batch, or write out what it computes");
+  }
   call.grad_mode = c10::GradMode::is_enabled();
   RecordArguments(&call, traits, c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - num_arguments));
   if (!changed_.empty()) BeforeWrite(call, traits);

@@ -2,6 +2,7 @@
 #include "core/recording/live_program.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -172,6 +173,17 @@ TEST_F(LiveProgramTest, RefusesWhatItCannotTellApart) {
   const Tensor later = y.clone();
   EXPECT_THAT(MessageOf([&] { live.Finish(Exchanged(later)); }), HasSubstr("no operator of the recording has met"));
   EXPECT_THAT(MessageOf([&] { live.Finish(y); }), HasSubstr("the recording has ended"));
+}
+
+TEST_F(LiveProgramTest, RefusesTransformedFunctions) {
+  LiveProgram live;
+  live.AddInput("x", Exchanged(x_));
+  {
+    const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+    EXPECT_THAT(MessageOf([&] { x_.mul(2); }), HasSubstr("function that torch.func or functorch transforms"));
+  }
+  ExpectError(absl::StatusCode::kUnimplemented, {"aten::mul", "torch.func or functorch transforms"},
+              [&] { live.Finish(x_); });
 }
 
 TEST_F(LiveProgramTest, RefusesInputsOfOneStorage) {

@@ -48,6 +48,14 @@ void RequireDense(const CallAtHand& own, const std::vector<c10::IValue>& values,
   }
 }
 
+// What a transformed function computes has no memory, by which rows are found.
+void RequireNoTransform(const CallAtHand& own) {
+  if (!own.call.Traced() || !UnderTransform()) return;
+  Refuse(own,
+         "reads decomposed tensors inside of a function that torch.func or functorch transforms (vmap, grad), where "
+         "parts cannot be followed: call the function on the whole batch, or write out what it computes");
+}
+
 // Whether an output has rows, once its call reads some.
 bool Carries(const CallAtHand& own, size_t k) {
   const Operand& output = own.call.outputs[k];
@@ -141,6 +149,7 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   CallAtHand own = {role, call};
   own.arguments = recorder_.Place(*stack, call);
   call.draws = role.traits.Draws(call.arguments);
+  first_error_.In([&] { RequireNoTransform(own); });
   NotePrecision(role, call);
   if (role.rewrite != nullptr && call.Traced()) {
     std::vector<c10::IValue> results = RunRewrite(own);
@@ -211,9 +220,12 @@ void Tracer::NotePrecision(const Role& role, const Call& call) {
 }
 
 void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
-  const TracingPause pause;
   const auto start = checkpoints_.on() ? Clock::now() : Clock::time_point();
-  if (!own.arguments.empty()) first_error_.In([&] { BeforeRun(own); });
+  if (!own.arguments.empty()) {
+    const TracingPause pause;
+    first_error_.In([&] { BeforeRun(own); });
+  }
+  // No pause here: what the model calls inside of a transformed function is transformed.
   {
     // Autograd would hold for the model what the model itself lets go of. Between operators its mode stays as it is,
     // for models look at it; within them it is that in which they run again. Below autograd they would not be the same:
@@ -222,6 +234,7 @@ void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
     if (checkpoints_.on()) no_grad.emplace(false);
     own.call.op.Run(stack);
   }
+  const TracingPause pause;
   own.results = ResultsOf(own.call.op, *stack);
   if (own.call.Traced()) first_error_.In([&] { RequireDense(own, own.results, "gives"); });
   recorder_.AddOutputs(own.arguments, own.results, own.call);

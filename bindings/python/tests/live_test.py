@@ -304,6 +304,27 @@ class LiveTest(unittest.TestCase):
         mask = addend.compile(lambda x: x * TRANSFORMS.vmap(lambda place: (place > 1).float())(torch.arange(3.0)))
         self.assertFalse(any("reads numbers" in note for note in mask.explain(source, targets="0,2").notes))
 
+    def test_what_transformed_functions_read_beside_their_arguments_is_refused(self):
+        ones = torch.ones(1, 3)
+
+        def read(z, x):
+            return z.sum() + float(x.numpy().sum())
+
+        models = {
+            "vmap": lambda x: TRANSFORMS.vmap(lambda row: (row * x).sum())(ones) + x,
+            "grad": lambda x: TRANSFORMS.grad(lambda z: (z**3 * x).sum())(ones),
+            "grad, alone": lambda x: TRANSFORMS.grad(lambda z: z.sin().sum() + (x * 2).sum())(ones) + x,
+            "grad, as numbers": lambda x: TRANSFORMS.grad(lambda z: z.sin().sum() + float(x.sum()))(ones) + x,
+            "grad, what was computed": lambda x: (lambda h: TRANSFORMS.grad(lambda z: (z * h).sum())(ones))(x * 2) + x,
+            "grad, by NumPy": lambda x: TRANSFORMS.grad(lambda z: read(z, x))(ones) + x,
+            "vmap of grad": lambda x: TRANSFORMS.vmap(TRANSFORMS.grad(lambda row: (row * x[0]).sum()))(ones) + x,
+        }
+        for name, model in models.items():
+            with self.subTest(name), self.assertRaisesRegex(addend.Unimplemented, "function that torch.func or functorch"):
+                addend.compile(model).explain(addend.Input(torch.rand(1, 3), dims=1, baseline=0), targets="0,0")
+            with self.subTest(name, of="a recording"), self.assertRaisesRegex(addend.Unimplemented, "torch.func or functorch"):
+                addend.record(model, torch.rand(1, 3))
+
     def test_both_directions_and_little_memory_give_the_same(self):
         network = nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 2))
         source = addend.Input(torch.randn(1, 6), dims=1, baseline=0)
