@@ -493,6 +493,7 @@ Json ReasonsJson(const Reasons& reasons) {
   record["decisions"] = std::move(decisions);
   record["notes"] = reasons.notes;
   record["warnings"] = WarningsAmong(reasons.notes);
+  record["warning_kinds"] = KindNames(WarningsAmong(reasons.notes));
   record["reference_is_model_on_baseline"] = reasons.reference_is_model_on_baseline;
   return record;
 }

@@ -192,10 +192,11 @@ void ByTarget(const std::vector<Target>& targets, const TargetNumbers& numbers, 
     result.targets.push_back(std::move(own));
   }
   if (infinite == 0) return;
-  result.report.notes.push_back(absl::StrCat(
-      infinite == 1 ? "the explained number of " : absl::StrCat(infinite, " explained numbers of "), result.name,
-      infinite == 1 ? " is NaN or infinite where its reference is not; all of that is leftover"
-                    : " are NaN or infinite where their references are not; all of that is leftover"));
+  result.report.notes.push_back(
+      absl::StrCat(infinite == 1 ? "the explained number of " : absl::StrCat(infinite, " explained numbers of "),
+                   result.name, infinite == 1 ? " is" : " are", WordsOf(NoteKind::kInfiniteValue).holds,
+                   infinite == 1 ? "its reference is not; all of that is leftover"
+                                 : "their references are not; all of that is leftover"));
 }
 
 void AddNotes(const std::vector<Target>& targets, const TargetNumbers& numbers, const PreparedInputs& prepared,
@@ -210,9 +211,9 @@ void AddNotes(const std::vector<Target>& targets, const TargetNumbers& numbers, 
     return !std::all_of(target.contributions.begin(), target.contributions.end(), finite);
   });
   if (lost > 0) {
-    result.report.notes.push_back(
-        absl::StrCat("contributions to ", lost, lost == 1 ? " target" : " targets", " in ", result.name,
-                     " are NaN or infinite, because the run met such numbers; they are no shares of anything"));
+    const WordsOfNote& words = WordsOf(NoteKind::kInfiniteContributions);
+    result.report.notes.push_back(absl::StrCat(words.begins, lost, lost == 1 ? " target" : " targets", " in ",
+                                               result.name, words.holds, "; they are no shares of anything"));
   }
 }
 
@@ -342,7 +343,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   SayFirst(judge.outcome, run.inputs, swept.linearization, result.report);
   if (run.trace->dropped && run.trace->stretches.empty()) {
     result.report.notes.push_back(
-        "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");
+        NoteOf(NoteKind::kMemoryLimit, "an operator needs a stand-in for its reference, from which later ones follow"));
   }
   CompareReference(result.name, reference, explained.on_baseline, run.require_repeatable, result.report);
   AddNotes(targets, numbers, run.inputs, result);

@@ -42,15 +42,15 @@ at::Tensor InfiniteAlone(const ProbeRows& rows) {
 // Adds the notes on one output or probe.
 void NoteRows(const std::string& name, const ProbeRows& rows, std::vector<std::string>& notes) {
   if (InfiniteAlone(rows).defined()) {
-    notes.push_back(absl::StrCat(name, " is NaN or infinite where its reference is not; all of that is leftover"));
+    notes.push_back(absl::StrCat(name, " is", WordsOf(NoteKind::kInfiniteValue).holds,
+                                 "its reference is not; all of that is leftover"));
   }
   if (rows.single && c10::toRealValueType(rows.value.scalar_type()) == at::kDouble) {
-    notes.push_back(absl::StrCat(name,
-                                 " is in double precision, but went through single precision on its way; its parts "
-                                 "add up to it as exactly as that rounds"));
+    notes.push_back(absl::StrCat(name, WordsOf(NoteKind::kThroughSingle).holds,
+                                 "on its way; its parts add up to it as exactly as that rounds"));
   }
   if (!rows.decomposed) {
-    notes.push_back(absl::StrCat(name, " does not depend on the split inputs through operators that tracing sees"));
+    notes.push_back(absl::StrCat(name, WordsOf(NoteKind::kUnreached).holds));
   }
 }
 

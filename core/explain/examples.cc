@@ -8,7 +8,6 @@
 #include <exception>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/notes.h"
@@ -46,8 +45,10 @@ bool Worse(const std::string& answer, const std::string& than) {
 }
 
 bool ReadsNumbers(const Report& report) {
-  return std::any_of(report.notes.begin(), report.notes.end(),
-                     [](const std::string& note) { return absl::StartsWith(note, kReadsNumbers); });
+  return std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
+    const NoteKind kind = KindOf(note);
+    return kind == NoteKind::kReadsNumbers || kind == NoteKind::kReadsNumbersSame;
+  });
 }
 
 }  // namespace
@@ -275,17 +276,17 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
     Report report;
     const ExampleAttribution first = done == 0 ? Alone(batch.front(), report) : ExampleAttribution();
     if (done == 0 && ReadsNumbers(report)) {
-      notes_.push_back(absl::StrCat(kReadsNumbers,
-                                    ", in a batch those of all examples together, and may branch on them; "
-                                    "examples were attributed one by one"));
+      notes_.push_back(NoteOf(NoteKind::kReadsNumbers,
+                              ", in a batch those of all examples together, and may branch on them; examples were "
+                              "attributed one by one"));
       break;
     }
     try {
       results = Together(batch, report);
     } catch (const Error& error) {
       if (done > 0 || error.code() != absl::StatusCode::kInvalidArgument) throw;
-      notes_.push_back(absl::StrCat("the model does not take several examples at once (", error.what(),
-                                    "); they were attributed one by one"));
+      notes_.push_back(
+          absl::StrCat(WordsOf(NoteKind::kOneByOne).begins, error.what(), "); they were attributed one by one"));
       break;
     }
     if (done == 0) {

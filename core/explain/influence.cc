@@ -44,7 +44,7 @@ bool NormalizesByBatch(const Call& call, int64_t examples) {
 }
 
 std::string Note(const std::string& what, const std::string& remedy) {
-  return absl::StrCat("the examples influence each other: ", what,
+  return absl::StrCat(WordsOf(NoteKind::kInfluence).begins, what,
                       "; what an example gives to the others counts as its own contribution, and what it gets from "
                       "them as its leftover. ",
                       remedy);

@@ -27,8 +27,6 @@ namespace {
 // A bracket that nobody has to be told of, relative to the operator's output.
 constexpr double kNegligible = 1e-6;
 
-constexpr char kSameOnBaseline[] = "on the baseline they are the same: ";
-
 // A sentence, and whether it is to be said.
 struct Note {
   bool holds;
@@ -36,8 +34,12 @@ struct Note {
 };
 
 // A sentence about calls, which is said where there are any.
-Note About(const char* what, const std::vector<Position>& where, const char* then = "") {
+Note About(const std::string& what, const std::vector<Position>& where, const char* then = "") {
   return {!where.empty(), where.empty() ? "" : absl::StrCat(what, FirstPositions(where), then)};
+}
+
+Note About(NoteKind kind, const std::vector<Position>& where, const char* then = "") {
+  return About(WordsOf(kind).begins, where, then);
 }
 
 std::vector<Position> PositionsOf(const TracedRun& trace, const std::vector<int64_t>& calls) {
@@ -111,33 +113,35 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
   });
   const bool tell = !absorbs && policy.on_failure != OnFailure::kIgnore;
   return {
-      {auto_preset && policy.preset == Preset::kFast, "preset auto: fast, because no baseline was given"},
-      {auto_preset && policy.preset != Preset::kFast, "preset auto: faithful, because a baseline was given"},
+      {auto_preset && policy.preset == Preset::kFast, NoteOf(NoteKind::kPreset, "fast, because no baseline was given")},
+      {auto_preset && policy.preset != Preset::kFast,
+       NoteOf(NoteKind::kPreset, "faithful, because a baseline was given")},
       {policy.compute_dtype == ComputeDtype::kFloat32 && HoldsHalfTypes(*linearization.trace),
-       "computed in float32 from tensors of half types: the numbers are not those that the model gives in its own "
-       "dtype"},
+       NoteOf(NoteKind::kComputedInFloat32,
+              "from tensors of half types: the numbers are not those that the model gives in its own dtype")},
       {policy.compute_dtype == ComputeDtype::kFloat64 && HoldsNarrowTypes(*linearization.trace),
-       "computed in float64 from tensors of narrower types: the numbers are those that the model gives in float64"},
+       NoteOf(NoteKind::kComputedInFloat64,
+              "from tensors of narrower types: the numbers are those that the model gives in float64")},
       {policy.compute_dtype == ComputeDtype::kModel && rounds_to_half,
-       "operators round to a half type, and what that misses is leftover; compute_dtype=float32 explains the model "
-       "without that rounding"},
-      About("no rule, absorbed into the leftover: ", NodesThat(linearization, absorbed)),
-      {sweep.turned,
-       "components that were found backward did not come to what their sum became, so they were sent forward"},
-      About("no rule, linearized through the operator's derivative: ", NodesThat(linearization, by_derivative)),
-      About("no rule and no derivative, all of it is leftover: ", NodesThat(linearization, constant)),
-      About("tracing failures, absorbed into the leftover: ", absorbs ? failures : std::vector<Position>()),
-      About("tracing failures, from here on the parts do not add up: ", tell ? failures : std::vector<Position>()),
+       NoteOf(NoteKind::kRoundsToHalf,
+              ", and what that misses is leftover; compute_dtype=float32 explains the model without that rounding")},
+      About(NoteKind::kNoRuleAbsorbed, NodesThat(linearization, absorbed)),
+      {sweep.turned, NoteOf(NoteKind::kSentForward, ", so they were sent forward")},
+      About(NoteKind::kNoRuleDerivative, NodesThat(linearization, by_derivative)),
+      About(NoteKind::kNoRuleLeftOver, NodesThat(linearization, constant)),
+      About(NoteOf(NoteKind::kTracingFailure, "s, absorbed into the leftover: "),
+            absorbs ? failures : std::vector<Position>()),
+      About(NoteOf(NoteKind::kTracingFailure, "s, from here on the parts do not add up: "),
+            tell ? failures : std::vector<Position>()),
   };
 }
 
 // Notes on the numbers that the model makes of its inputs and that are plain to rules, and on what they mean for the
 // reference.
 std::vector<Note> NotesOnReference(const TracedRun& trace) {
-  const Note random =
-      About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws");
+  const Note random = About(NoteKind::kRandom, RandomCalls(trace), "; value and baseline see the same draws");
   const Note saved =
-      About(kReadsSaved, trace.saved,
+      About(NoteKind::kReadsSaved, trace.saved,
             "; on the baseline they may be others, and then the reference is wrong and so are the parts: "
             "compare it with what the model gives there (verify_reference), or split the input behind "
             "the gradient");
@@ -145,18 +149,19 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
   const bool guards_differ = !OriginsOf(trace.guards, /*only_other=*/true).empty();
   const std::vector<Position> other_conditions = OriginsOf(trace.conditions, /*only_other=*/true);
   const std::string conditions = absl::StrCat(
-      "conditions or indices depend on the input; ",
+      WordsOf(NoteKind::kConditions).begins,
       trace.baseline_conditions ? "the reference has those of the baseline, and the step between both is leftover"
                                 : "they are the value's for the reference too",
-      other_conditions.empty() ? absl::StrCat("; ", kSameOnBaseline) : "; on the baseline some are others: ");
-  const std::string guards =
-      absl::StrCat(kReadsNumbers, ", and may branch on them; the reference is that of the branch taken",
-                   guards_differ ? std::string(": ") : absl::StrCat(", and ", kSameOnBaseline));
+      other_conditions.empty() ? absl::StrCat("; ", WordsOf(NoteKind::kConditionsSame).holds)
+                               : "; on the baseline some are others: ");
+  const std::string guards = absl::StrCat(
+      WordsOf(NoteKind::kReadsNumbers).begins, ", and may branch on them; the reference is that of the branch taken",
+      guards_differ ? std::string(": ") : absl::StrCat(", and ", WordsOf(NoteKind::kReadsNumbersSame).holds));
   return {
       saved,
-      About(guards.c_str(), OriginsOf(trace.guards, /*only_other=*/false)),
+      About(guards, OriginsOf(trace.guards, /*only_other=*/false)),
       random,
-      About(conditions.c_str(),
+      About(conditions,
             other_conditions.empty() ? OriginsOf(trace.conditions, /*only_other=*/false) : other_conditions),
   };
 }
@@ -180,10 +185,11 @@ std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy)
     const bool known = std::find(told.begin(), told.end(), entry.selector) != told.end();
     if (known || (used && !OnlyByParameters(trace, entry))) continue;
     told.push_back(entry.selector);
+    notes.push_back({!used, NoteOf(NoteKind::kUnknownSelector,
+                                   absl::StrCat(entry.selector, ", but no module or operator of that name ran"))});
     notes.push_back(
-        {!used, absl::StrCat("the policy names ", entry.selector, ", but no module or operator of that name ran")});
-    notes.push_back({used, absl::StrCat("the model does not tell which operators ", entry.selector,
-                                        " runs; its policy is that of those which read its parameters")});
+        {used, NoteOf(NoteKind::kSelectorByParameters,
+                      absl::StrCat(entry.selector, " runs; its policy is that of those which read its parameters"))});
   }
   return notes;
 }
@@ -191,11 +197,12 @@ std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy)
 // See Note [Reduced precision] in core/rules/precision.h.
 std::vector<Note> NotesOnPrecision(const TracedRun& trace) {
   return {{trace.precision == ReducedPrecision::kTf32,
-           "the model multiplies in TF32: parts agree to 1e-3 (torch.backends.cuda.matmul.allow_tf32 and "
-           "torch.backends.cudnn.allow_tf32 turn it off)"},
+           NoteOf(NoteKind::kTf32,
+                  "parts agree to 1e-3 (torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32 turn "
+                  "it off)")},
           {trace.precision == ReducedPrecision::kBfloat16,
-           "the model may multiply in bfloat16: parts agree to 1e-2 (torch.set_float32_matmul_precision(\"highest\") "
-           "turns it off)"}};
+           NoteOf(NoteKind::kBfloat16,
+                  "parts agree to 1e-2 (torch.set_float32_matmul_precision(\"highest\") turns it off)")}};
 }
 
 // Elements of inputs that are in no component.
@@ -206,7 +213,7 @@ std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
     if (!value.defined() || value.numel() == 0 || trace.ValueIsFinite(start.operand)) continue;
     const at::Tensor first = at::isfinite(value).logical_not_().nonzero().select(0, 0).to(at::kCPU).contiguous();
     const at::IntArrayRef place(first.data_ptr<int64_t>(), first.numel());
-    notes.push_back({true, absl::StrCat("an input holds NaN or infinity, first at [", absl::StrJoin(place, ", "),
+    notes.push_back({true, absl::StrCat(WordsOf(NoteKind::kInfiniteInput).begins, absl::StrJoin(place, ", "),
                                         "]; such elements are in no component, and the same in the reference")});
   }
   return notes;
@@ -214,46 +221,7 @@ std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
 
 }  // namespace
 
-const std::vector<std::string>& SpoilingBeginnings() {
-  static const auto& beginnings = *new std::vector<std::string>{"recovery is off: ", "tracing failure", kReadsSaved};
-  return beginnings;
-}
-
-bool SpoilsNumbers(const std::string& note) {
-  const std::vector<std::string>& beginnings = SpoilingBeginnings();
-  return std::any_of(beginnings.begin(), beginnings.end(),
-                     [&](const std::string& beginning) { return absl::StartsWith(note, beginning); });
-}
-
-bool IsWarning(const std::string& note) {
-  // Notes that are remarks; all others are warnings.
-  constexpr const char* kRemarks[] = {
-      "preset auto: ",
-      "computed in float32 ",
-      "computed in float64 ",
-      "components that were found backward did not come to what their sum became",
-      "contributions, reference and leftover are means over ",
-      "no rule, linearized through the operator's derivative: ",
-      "the file also holds code",
-      "the model is a program; ",
-      "operators round to a half type",
-      "the memory limit was not kept: ",
-      "the model does not take several examples at once (",
-      "torch.compile wraps ",
-  };
-  const bool remark = std::any_of(std::begin(kRemarks), std::end(kRemarks),
-                                  [&](const char* beginning) { return absl::StartsWith(note, beginning); });
-  // There is no zero of ids.
-  if (absl::StartsWith(note, "no baseline was given: ")) return absl::StrContains(note, "token 0 for ");
-  return !remark && !absl::StrContains(note, kSameOnBaseline) &&
-         !absl::StrContains(note, " is in double precision, but went through single precision ");
-}
-
-std::vector<std::string> WarningsAmong(const std::vector<std::string>& notes) {
-  std::vector<std::string> warnings;
-  std::copy_if(notes.begin(), notes.end(), std::back_inserter(warnings), IsWarning);
-  return warnings;
-}
+std::string NoteOf(NoteKind kind, const std::string& rest) { return absl::StrCat(WordsOf(kind).begins, rest); }
 
 std::string TwoDigits(double number) {
   const double size = std::abs(number);
@@ -276,11 +244,10 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
   add(NotesOnRules(linearization, sweep, auto_preset));
   add(NotesOnReference(trace));
   add(NotesOnSelectors(trace, linearization.policy));
-  add({About("ids are used in ways in which no component follows: ", UnattributedOf(trace)),
-       About("not finite on the baseline or on the way from it, linearized at the value: ",
-             PositionsOf(trace, linearization.stand_ins))});
+  add({About(NoteKind::kIdsNotFollowed, UnattributedOf(trace)),
+       About(NoteKind::kStandIns, PositionsOf(trace, linearization.stand_ins))});
   add(NotesOnInfiniteInputs(trace));
-  add({About("reads NaN or infinity where the reference is finite, what it makes of that is leftover: ",
+  add({About(NoteOf(NoteKind::kReadsInfinity, "what it makes of that is leftover: "),
              ReadersOfInfinity(linearization, sweep))});
   return notes;
 }
@@ -307,22 +274,22 @@ std::string FirstPositions(const std::vector<Position>& positions) {
 
 std::string NoteOnLibTorch(const std::string& running, const std::string& built) {
   if (running.empty() || IsSameMinorVersion(running, built)) return "";
-  return absl::StrCat("LibTorch ", running, " computes, and this library is for LibTorch ", built,
-                      ": what the two make together was not tested");
+  const WordsOfNote& words = WordsOf(NoteKind::kUntestedLibTorch);
+  return absl::StrCat(words.begins, running, words.holds, built, ": what the two make together was not tested");
 }
 
 std::string TakenFor(const std::string& selector, const Position& giver) {
-  return absl::StrCat("the model does not say which tensor ", selector, " returned; the result of ",
+  return absl::StrCat(WordsOf(NoteKind::kTakenFor).begins, selector, " returned; the result of ",
                       FirstPositions({giver}), " is taken for it");
 }
 
 std::string ReadInOtherWays(const std::string& selector, bool given, const std::vector<Position>& readers) {
   const std::string who = FirstPositions(readers);
   if (given) {
-    return absl::StrCat(selector, " returns its own input, and it is not known who reads it from there: ",
-                        "the parts begin at all readers, ", who);
+    return absl::StrCat(selector, WordsOf(NoteKind::kReturnsItsInput).holds, "the parts begin at all readers, ", who);
   }
-  return absl::StrCat("what ", selector, " returned is also read within it: the parts begin there too, at ", who);
+  const WordsOfNote& words = WordsOf(NoteKind::kReadWithin);
+  return absl::StrCat(words.begins, selector, words.holds, who);
 }
 
 std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other) {

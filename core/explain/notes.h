@@ -8,27 +8,18 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/explain/note_kinds.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 #include "core/run/trace.h"
 
 namespace addend {
 
+// A note of a kind: the words that it begins with, and the rest.
+std::string NoteOf(NoteKind kind, const std::string& rest);
+
 // The notes of a linearized and swept run, for Report::notes. auto_preset: the caller left the preset open.
 std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset);
-
-// How the note begins of a model whose numbers left the tensors, by which it may branch.
-inline constexpr char kReadsNumbers[] = "the model reads numbers that depend on the input";
-
-// How notes begin that say that numbers are not what they seem: such a note stands before the numbers. The page of an
-// explanation has the same list, for documents without warnings, which its test compares.
-const std::vector<std::string>& SpoilingBeginnings();
-bool SpoilsNumbers(const std::string& note);
-
-// Whether a note says that numbers may not mean what a reader takes them for. The others are remarks: which preset was
-// chosen, how something was computed, conditions that are the same on the baseline.
-bool IsWarning(const std::string& note);
-std::vector<std::string> WarningsAmong(const std::vector<std::string>& notes);
 
 // Note on a run with a LibTorch that this library was not built for, as the user may allow: LibTorch's classes may lie
 // otherwise in memory, and what comes of that need not look wrong. Empty if both are of the same minor version, or

@@ -33,9 +33,6 @@
 namespace addend {
 namespace {
 
-// Stands behind a name where what is told is known of single elements only, not of components.
-constexpr char kByElement[] = ", element by element,";
-
 // Sums of magnitudes over the elements of one tensor, for each of its parts.
 struct Sizes {
   double components = 0;
@@ -134,15 +131,16 @@ std::string NoteOnConditioning(const Linearization& linearization, const Judged&
   const std::string size = std::isfinite(cancelling)
                                ? absl::StrCat("come to ", TwoDigits(cancelling), " times the difference")
                                : "do not vanish, as the difference does,";
-  return absl::StrCat("ill-conditioned: the parts of ", judged.name, " ", size,
+  return absl::StrCat(WordsOf(NoteKind::kIllConditioned).begins, "the parts of ", judged.name, " ", size,
                       " between value and reference that they sum to, so that no single one means much",
                       GrewMost(linearization, judged.growth, "; they"),
                       ". To get others: ", Remedies(single, /*far=*/false));
 }
 
 std::string NoteOnLeftover(const Policy& policy, const std::string& name, double share) {
-  return absl::StrCat("much is left over: ", Percent(share), " of the difference between value and reference of ", name,
-                      " is in no component", policy.preset == Preset::kFast ? "; preset=faithful leaves less" : "");
+  return absl::StrCat(WordsOf(NoteKind::kMuchLeftOver).begins, Percent(share),
+                      " of the difference between value and reference of ", name, " is in no component",
+                      policy.preset == Preset::kFast ? "; preset=faithful leaves less" : "");
 }
 
 // How far a recovery is off, in the worst row of an output.
@@ -254,7 +252,7 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
                         own_rounding ? OwnRounding(linearization, probe, single) : "");
   };
   if (!gap.fails) {
-    outcome.notes.push_back(absl::StrCat("recovery is off: ", what(), ". What helps: ", remedies));
+    outcome.notes.push_back(NoteOf(NoteKind::kRecoveryOff, absl::StrCat(what(), ". What helps: ", remedies)));
     return false;
   }
   const int64_t call = judged.growth.call >= 0 ? judged.growth.call : judged.call;
@@ -272,8 +270,9 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
   check.absorbed = policy.on_failure == OnFailure::kAbsorb;
   outcome.failures.push_back(Locate(*linearization.trace, check));
   if (policy.on_failure != OnFailure::kIgnore) {
-    outcome.notes.push_back(absl::StrCat("tracing failure", check.absorbed ? ", absorbed into the leftover: " : ": ",
-                                         what(), ". What helps: ", remedies));
+    outcome.notes.push_back(absl::StrCat(WordsOf(NoteKind::kTracingFailure).begins,
+                                         check.absorbed ? ", absorbed into the leftover: " : ": ", what(),
+                                         ". What helps: ", remedies));
   }
   return check.absorbed;
 }
@@ -610,7 +609,8 @@ void AttributionJudge::WeighParts(const std::vector<Contributions>& targets, con
     outcome.notes.push_back(NoteOnConditioning(linearization_, judged, single_));
   } else {
     Judged by_element = judged;
-    by_element.name += kByElement;
+    // What is told is known of single elements only, not of components.
+    by_element.name += WordsOf(NoteKind::kIllConditionedElements).holds;
     by_element.sizes.components = MagnitudeByElement(targets, elements);
     if (by_element.sizes.Cancel(single_)) {
       by_element.growth = GrowthOf(linearization_, 0, row());
@@ -653,7 +653,7 @@ std::vector<std::string> NotesOfRecovery(const std::string& at, const std::vecto
   Gap gap;
   gap.size = most;
   const bool far = judged.sizes.value < judged.sizes.move;
-  return {absl::StrCat("recovery is off: ", DescribeGap(nullptr, judged, gap, far),
+  return {absl::StrCat(WordsOf(NoteKind::kRecoveryOff).begins, DescribeGap(nullptr, judged, gap, far),
                        ". What helps: ", Remedies(worst->single, far))};
 }
 
@@ -669,7 +669,7 @@ void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Line
   std::vector<std::string> notes = outcome.notes;
   if (!prepared.assumed.empty()) {
     notes.push_back(
-        absl::StrCat("no baseline was given: ", absl::StrJoin(prepared.assumed, ", "),
+        absl::StrCat(WordsOf(NoteKind::kNoBaseline).begins, absl::StrJoin(prepared.assumed, ", "),
                      ", which may mean something to the model; contributions are measured from there. Natural ones are "
                      "the token of the mask or the padding, mean:FILE of a file of rows, and blur or mean "
                      "of an image"));
@@ -677,9 +677,10 @@ void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Line
   notes.insert(notes.end(), prepared.notes.begin(), prepared.notes.end());
   for (const Node& node : linearization.nodes) {
     if (node.swamped == 0) continue;
-    notes.push_back(absl::StrCat("in ", node.swamped, node.swamped == 1 ? " element" : " elements", " of ",
-                                 At(linearization, node.call), " parts are lost in the rounding of a value of ",
-                                 TwoDigits(node.swamped_in), "; what they carried is leftover"));
+    const WordsOfNote& words = WordsOf(NoteKind::kSwamped);
+    notes.push_back(absl::StrCat(words.begins, node.swamped, node.swamped == 1 ? " element" : " elements", " of ",
+                                 At(linearization, node.call), words.holds, TwoDigits(node.swamped_in),
+                                 "; what they carried is leftover"));
   }
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
 }

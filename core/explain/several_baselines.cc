@@ -20,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/examples.h"
+#include "core/explain/notes.h"
 #include "core/program/tensor_io.h"
 #include "core/program/traced_calls.h"
 
@@ -306,7 +307,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
     whole = (each ? at::cat(parts) : at::stack(parts)).reshape(whole.sizes()).to(whole.scalar_type());
   }
   Report& report = result.mean.report;
-  report.notes.push_back(absl::StrCat("contributions, reference and leftover are means over ", count,
+  report.notes.push_back(absl::StrCat(WordsOf(NoteKind::kSeveralBaselines).begins, count,
                                       " baselines, and add up as those of each do; the report is that of the first"));
   runner.AddTo(report);
   return result;

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "core/explain/notes.h"
 #include "core/program/memory.h"
 
 namespace addend {
@@ -47,7 +48,7 @@ std::vector<std::string> NotesOnSharedMemory(const std::vector<Input>& inputs, c
       const size_t written = Writes(*run.trace, run.storages[other]) ? other : k;
       if (!Writes(*run.trace, run.storages[written])) continue;
       notes.push_back(absl::StrCat(InputName(inputs[other], other), " and ", InputName(inputs[k], k),
-                                   " share memory, and the model writes ", InputName(inputs[written], written),
+                                   WordsOf(NoteKind::kSharedMemory).holds, InputName(inputs[written], written),
                                    ": it was given copies, so that it does not see in the one what it writes into the "
                                    "other"));
     }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/base/host_read.h"
+#include "core/explain/notes.h"
 #include "core/explain/output_scales.h"
 #include "core/explain/report.h"
 #include "core/linearize/settle.h"
@@ -479,7 +480,7 @@ std::vector<std::string> NotesOfTargets(const at::Tensor& value, const std::vect
   const int64_t already = std::count(of_probabilities.begin(), of_probabilities.end(), true);
   if (already > 0) {
     const size_t first = std::find(of_probabilities.begin(), of_probabilities.end(), true) - of_probabilities.begin();
-    notes.push_back(absl::StrCat("the numbers that target ", TargetText(targets[first]), others(already),
+    notes.push_back(absl::StrCat(WordsOf(NoteKind::kProbabilities).begins, TargetText(targets[first]), others(already),
                                  " takes a softmax of are probabilities already; ",
                                  "at=logits asks for the scores that they were made from"));
   }
@@ -492,7 +493,7 @@ std::vector<std::string> NotesOfTargets(const at::Tensor& value, const std::vect
     if (found == Ids::kOther) unlike.push_back(continuation);
   }
   if (!unlike.empty()) {
-    notes.push_back(absl::StrCat("no input ends with the ids of ", TargetText(*unlike[0]),
+    notes.push_back(absl::StrCat(WordsOf(NoteKind::kAnotherContinuation).begins, TargetText(*unlike[0]),
                                  others(static_cast<int64_t>(unlike.size())),
                                  ", so that this is not the log-probability of what the model was given"));
   }

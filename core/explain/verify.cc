@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
@@ -44,7 +43,7 @@ void AddModelNotes(const std::vector<std::string>& notes, Report& report) {
   for (const std::string& note : notes) {
     report.notes.push_back(note);
     const bool verified = report.reference_error.has_value() || report.reference_is_model_on_baseline != "yes";
-    if (verified || !absl::StartsWith(note, kReadsSaved)) continue;
+    if (verified || KindOf(note) != NoteKind::kReadsSaved) continue;
     report.reference_is_model_on_baseline = "unknown";
     report.reference_reason = note;
   }
@@ -79,7 +78,7 @@ void CompareReference(const std::string& name, const at::Tensor& reference, cons
   const std::string known = report.reference_is_model_on_baseline == "yes" ? "" : report.reference_reason;
   report.reference_is_model_on_baseline = "no";
   report.reference_reason = known.empty() ? found : absl::StrCat(found, "; ", known);
-  report.notes.insert(report.notes.begin(), "the reference is not what the model gives on the baseline: " + found);
+  report.notes.insert(report.notes.begin(), NoteOf(NoteKind::kAnotherReference, found));
 }
 
 }  // namespace addend

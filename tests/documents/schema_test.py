@@ -69,6 +69,7 @@ class SchemaTest(unittest.TestCase):
             ("decision.schema.json", "set_aside"),
             # Documents of before have none.
             ("report.schema.json", "warnings"),
+            *((own + ".schema.json", "warning_kinds") for own in ("interactions", "reasons", "report")),
             ("reasons.schema.json", "reference_is_model_on_baseline"),
         }
         for name, document in examples():

@@ -24,11 +24,13 @@ EXCUSED = {
     "components that were found backward did not come to what their sum became": (
         "a map that is no transpose of itself, which no rule has: core/explain/direction_test.cc brings one"
     ),
+    ", so they were sent forward": "of the same note",
     "the leftover comes": "how a recovery is off depends on rounding: core/explain/outcome_test.cc",
     "much more than ": "how a recovery is off depends on rounding: core/explain/outcome_test.cc",
     " computes, and this library is for LibTorch ": "of a LibTorch that no implementation is for: core/explain/notes_test.cc",
     ": what the two make together was not tested": "of the same note",
     "the model multiplies in TF32: ": "only a GPU does: core/explain/precision_test.cc",
+    "parts agree to 1e-3 ": "of the same note",
     "no component reaches ": "the beginning of an error",
     "the model computes it without the split inputs, or outside": "of that error",
     "they end where the model makes conditions, indices or other integers of them": "of that error",
@@ -43,6 +45,13 @@ class Told(unittest.TestCase):
         """A result has the note, and says whether it is a warning."""
         self.assertTrue(case.is_in(found.notes), found.notes)
         self.assertEqual(case.is_in(found.warnings), case.warning, found.warnings)
+
+    def known(self, case, record):
+        """A report names the kind of the note where it warns."""
+        self.assertEqual(len(record["warning_kinds"]), len(record["warnings"]))
+        for note, kind in zip(record["warnings"], record["warning_kinds"]):
+            if case.is_said(note):
+                self.assertNotEqual(kind, "other", note)
 
     def printed(self, case, found):
         """Warnings are printed, and remarks are not."""
@@ -62,6 +71,7 @@ class Doors(Told):
             self.printed(case, found)
             if kind == doors.FILE and case.door == ATTRIBUTION:
                 self.job(case)
+            self.known(case, found.to_dict() if case.door == INTERACTIONS else found.report)
             if case.door == ATTRIBUTION:
                 self.explain(case, found[0])
                 self.warn(case, model)

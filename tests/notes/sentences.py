@@ -10,6 +10,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # statements count that add notes.
 ABOUT_NOTES = (
     "core/explain/influence.cc",
+    "core/explain/note_kinds.cc",
     "core/explain/notes.cc",
     "core/explain/outcome.cc",
     "core/explain/shared_memory.cc",

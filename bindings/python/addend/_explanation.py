@@ -136,6 +136,8 @@ class Explanation(Handle):
             if further:
                 own = record["report"].get(key, [])
                 record["report"][key] = [*(note for note in further if note not in own), *own]
+        if self._warnings:
+            record["report"].pop("warning_kinds", None)  # nobody here knows those of the further ones
         return record
 
     def to_html(self, path: Path = None) -> str:
