@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "c_api/explanation.h"
+#include "c_api/give_text.h"
 #include "c_api/run.h"
 #include "core/intercept/tracing_scope.h"
 
@@ -140,22 +141,14 @@ ADDEND_API addend_status* addend_attribution_results(const addend_attribution* a
 
 ADDEND_API addend_status* addend_attribution_json(const addend_attribution* attribution,
                                                   addend_string** out_json) noexcept {
-  return Guard([&] {
-    const AttributionBody& body = Get(attribution, "attribution");
-    RequireOut(out_json, "out_json");
-    const TracingPause pause;
-    Give(out_json, Dump(ExplanationJson(AllOf(body), ThisLibrary())));
-  });
+  return GiveText(attribution, "attribution", out_json, "out_json",
+                  [](const auto& own) { return Dump(ExplanationJson(AllOf(own), ThisLibrary())); });
 }
 
 ADDEND_API addend_status* addend_attribution_html(const addend_attribution* attribution,
                                                   addend_string** out_html) noexcept {
-  return Guard([&] {
-    const AttributionBody& body = Get(attribution, "attribution");
-    RequireOut(out_html, "out_html");
-    const TracingPause pause;
-    Give(out_html, ExplanationHtml(AllOf(body), ThisLibrary()));
-  });
+  return GiveText(attribution, "attribution", out_html, "out_html",
+                  [](const auto& own) { return ExplanationHtml(AllOf(own), ThisLibrary()); });
 }
 
 ADDEND_API void addend_attribution_release(addend_attribution* attribution) noexcept { Release(attribution); }

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <utility>
 
+#include "c_api/give_text.h"
 #include "core/base/json.h"
 #include "core/document/svg.h"
-#include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
 
@@ -111,33 +111,22 @@ ADDEND_API int64_t addend_explanation_ranked(const addend_explanation* explanati
 
 ADDEND_API addend_status* addend_explanation_json(const addend_explanation* explanation,
                                                   addend_string** out_json) noexcept {
-  return Guard([&] {
-    const ExplanationBody& body = Get(explanation, "explanation");
-    RequireOut(out_json, "out_json");
-    const TracingPause pause;
-    const std::string& stored = body.explanation.stored;
-    Give(out_json, stored.empty() ? Dump(ExplanationJson(body.explanation, ThisLibrary())) : stored);
+  return GiveText(explanation, "explanation", out_json, "out_json", [](const auto& own) {
+    const std::string& stored = own.explanation.stored;
+    return stored.empty() ? Dump(ExplanationJson(own.explanation, ThisLibrary())) : stored;
   });
 }
 
 ADDEND_API addend_status* addend_explanation_html(const addend_explanation* explanation,
                                                   addend_string** out_html) noexcept {
-  return Guard([&] {
-    const ExplanationBody& body = Get(explanation, "explanation");
-    RequireOut(out_html, "out_html");
-    const TracingPause pause;
-    Give(out_html, ExplanationHtml(body.explanation, ThisLibrary()));
-  });
+  return GiveText(explanation, "explanation", out_html, "out_html",
+                  [](const auto& own) { return ExplanationHtml(own.explanation, ThisLibrary()); });
 }
 
 ADDEND_API addend_status* addend_explanation_svg(const addend_explanation* explanation,
                                                  addend_string** out_svg) noexcept {
-  return Guard([&] {
-    const ExplanationBody& body = Get(explanation, "explanation");
-    RequireOut(out_svg, "out_svg");
-    const TracingPause pause;
-    Give(out_svg, ExplanationSvg(body.explanation));
-  });
+  return GiveText(explanation, "explanation", out_svg, "out_svg",
+                  [](const auto& own) { return ExplanationSvg(own.explanation); });
 }
 
 ADDEND_API addend_status* addend_explanation_read(const char* json, addend_explanation** out_explanation) noexcept {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "c_api/give_text.h"
 #include "c_api/options.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
@@ -81,18 +82,6 @@ const RecordedValue* PeekOutput(const addend_program* program, size_t index) noe
   const ProgramBody* body = Peek(program);
   if (body == nullptr || index >= body->outputs.size()) return nullptr;
   return &body->program->values[body->outputs[index]];
-}
-
-// Gives what `make` makes of the program.
-template <typename Make>
-addend_status* GiveText(const addend_program* program, addend_string** out, const char* out_name,
-                        const Make& make) noexcept {
-  return Guard([&] {
-    const ProgramBody& body = Get(program, "program");
-    RequireOut(out, out_name);
-    const TracingPause pause;
-    Give(out, make(body.program));
-  });
 }
 
 }  // namespace
@@ -256,52 +245,53 @@ ADDEND_API int64_t addend_program_output_size(const addend_program* program, siz
 }
 
 ADDEND_API addend_status* addend_program_summary(const addend_program* program, addend_string** out_json) noexcept {
-  return GiveText(program, out_json, "out_json", [](const auto& own) { return Dump(SummaryRecord(*own)); });
+  return GiveText(program, "program", out_json, "out_json",
+                  [](const auto& own) { return Dump(SummaryRecord(*own.program)); });
 }
 
 ADDEND_API addend_status* addend_program_code_text(const addend_program* program, const char* options,
                                                    addend_string** out_text) noexcept {
-  return GiveText(program, out_text, "out_text",
-                  [&](const auto& own) { return CodeTrace(*own, CodeOptionsOf(options)); });
+  return GiveText(program, "program", out_text, "out_text",
+                  [&](const auto& own) { return CodeTrace(*own.program, CodeOptionsOf(options)); });
 }
 
 ADDEND_API addend_status* addend_program_code_json(const addend_program* program, const char* options,
                                                    addend_string** out_json) noexcept {
-  return GiveText(program, out_json, "out_json",
-                  [&](const auto& own) { return Dump(CodeTraceRecord(*own, CodeOptionsOf(options))); });
+  return GiveText(program, "program", out_json, "out_json",
+                  [&](const auto& own) { return Dump(CodeTraceRecord(*own.program, CodeOptionsOf(options))); });
 }
 
 ADDEND_API addend_status* addend_program_graph_json(const addend_program* program, const char* options,
                                                     addend_string** out_json) noexcept {
-  return GiveText(program, out_json, "out_json", [&](const auto& own) {
+  return GiveText(program, "program", out_json, "out_json", [&](const auto& own) {
     JsonOptions read(options);
     const std::vector<CallNumbers> numbers = ReadNumbers(read);
     read.RequireAllRead();
-    return Dump(GraphRecord(Graph(own), numbers));
+    return Dump(GraphRecord(Graph(own.program), numbers));
   });
 }
 
 ADDEND_API addend_status* addend_program_graph_dot(const addend_program* program, const char* options,
                                                    addend_string** out_dot) noexcept {
-  return GiveText(program, out_dot, "out_dot", [&](const auto& own) {
+  return GiveText(program, "program", out_dot, "out_dot", [&](const auto& own) {
     DotOptions dot;
     JsonOptions read(options);
     read.Read("sources", &dot.sources);
     read.Read("modules", &dot.modules);
     read.RequireAllRead();
-    return GraphDot(Graph(own), dot);
+    return GraphDot(Graph(own.program), dot);
   });
 }
 
 ADDEND_API addend_status* addend_program_graph_html(const addend_program* program, const char* options,
                                                     addend_string** out_html) noexcept {
-  return GiveText(program, out_html, "out_html", [&](const auto& own) {
+  return GiveText(program, "program", out_html, "out_html", [&](const auto& own) {
     std::string title = "program";
     JsonOptions read(options);
     read.Read("title", &title);
     const std::vector<CallNumbers> numbers = ReadNumbers(read);
     read.RequireAllRead();
-    return GraphPage(Graph(own), title, numbers);
+    return GraphPage(Graph(own.program), title, numbers);
   });
 }
 

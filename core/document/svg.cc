@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,13 +15,11 @@
 #include "core/base/error.h"
 #include "core/base/readable.h"
 #include "core/base/text.h"
+#include "core/document/shown_at_first.h"
 #include "core/explain/notes.h"
 
 namespace addend {
 namespace {
-
-// Contributions with a bar of their own, as many as the table of the command line shows.
-constexpr size_t kMostShown = 12;
 
 // Places from the left, and sizes, in pixels.
 constexpr double kWidth = 720;
@@ -177,6 +174,11 @@ class Figure {
     reference_reason_ = text("reference_reason");
   }
 
+  bool Warns(NoteKind kind) const {
+    return std::any_of(warnings_.begin(), warnings_.end(),
+                       [&](const std::string& warning) { return KindOf(warning) == kind; });
+  }
+
   // The format of the sum: four digits of the largest number in it, and as far as two more help, so many that the sum
   // is true as it is written.
   NumberFormat EndsFormat() const {
@@ -227,7 +229,8 @@ void Figure::MakeSteps() {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
   // A bar for one other part would take as much room as the part's own.
-  const size_t own = order.size() > kMostShown + 1 ? kMostShown : order.size();
+  constexpr size_t kOwn = kShownAtFirst;
+  const size_t own = order.size() > kOwn + 1 ? kOwn : order.size();
 
   const std::vector<Component>* known = explanation_.run == nullptr ? nullptr : &explanation_.run->components.list;
   if (known != nullptr && known->size() != contributions.size()) known = nullptr;
@@ -308,16 +311,10 @@ std::vector<Paragraph> Figure::Paragraphs() const {
                        ". Do not rely on them."));
   }
   const std::string cancelling = DescribeCancelling(numbers_);
-  const bool of_components = std::any_of(warnings_.begin(), warnings_.end(), [](const std::string& one) {
-    return absl::StartsWith(one, "ill-conditioned: ") && !absl::StrContains(one, ", element by element,");
-  });
-  if (!cancelling.empty() && !of_components) fault(cancelling);
+  if (!cancelling.empty() && !Warns(NoteKind::kIllConditioned)) fault(cancelling);
   const double gap = std::abs(numbers_.value - numbers_.reference);
   const double leftover = std::abs(numbers_.leftover);
-  const bool of_leftover = std::any_of(warnings_.begin(), warnings_.end(), [](const std::string& one) {
-    return absl::StartsWith(one, "much is left over");
-  });
-  if (leftover > kMuchLeftover * gap && leftover > numbers_.tolerance && !of_leftover) {
+  if (leftover > kMuchLeftover * gap && leftover > numbers_.tolerance && !Warns(NoteKind::kMuchLeftOver)) {
     fault(absl::StrCat("the leftover, which belongs to no ", noun_, ", is ",
                        gap > 0 ? Number(100 * (leftover / gap), 2) + " %" : "more than all",
                        " of the difference between value and reference."));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/document/shown_at_first.h"
 #include "core/explain/request_options.h"
 
 namespace addend::cli {
@@ -40,7 +41,7 @@ struct DecomposeArguments {
   std::vector<std::string> at;
   std::string names;    // a file, or a list with commas
   std::string classes;  // the same
-  int64_t top = 12;
+  int64_t top = kShownAtFirst;
   std::string out;
   std::string html;
   std::string svg;
@@ -52,7 +53,7 @@ struct AttributeArguments {
   std::vector<std::string> targets;  // empty: top1
   std::string names;                 // as above
   std::string classes;               // the same
-  int64_t top = 12;
+  int64_t top = kShownAtFirst;
   bool nodes = false;
   std::string graph;  // a page
   std::string out;
@@ -77,7 +78,7 @@ struct InteractionsArguments {
   std::string concepts;  // a description of groups; empty: each part is one
   std::string names;     // as above
   std::string classes;   // the same
-  int64_t top = 12;
+  int64_t top = kShownAtFirst;
   std::string html;
   bool json = false;
 };
@@ -97,7 +98,7 @@ struct AuditShowArguments {
   std::string log;
   std::optional<int64_t> record;
   int64_t last = 20;
-  int64_t top = 12;
+  int64_t top = kShownAtFirst;
   bool json = false;
 };
 

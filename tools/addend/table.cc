@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -372,7 +371,10 @@ std::vector<std::string> NotesBehindHeader(const std::vector<std::string>& notes
   std::vector<std::string> behind;
   for (const std::string& note : notes) {
     // The header's lines of policy and baseline have these.
-    if (!absl::StartsWith(note, "preset auto") && !absl::StartsWith(note, "no baseline")) behind.push_back(note);
+    const NoteKind kind = KindOf(note);
+    const bool header =
+        kind == NoteKind::kPreset || kind == NoteKind::kNoBaseline || kind == NoteKind::kNoBaselineOfIds;
+    if (!header) behind.push_back(note);
   }
   return behind;
 }
@@ -405,7 +407,7 @@ std::string ExplanationTable(const LoadedRun& run, const Explanation& explanatio
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
   for (const std::string& note : NotesBehindHeader(notes)) {
     // The headline, or what stands before it, says it already.
-    if (!absl::StartsWith(note, "much is left over") && !SpoilsNumbers(note))
+    if (KindOf(note) != NoteKind::kMuchLeftOver && !SpoilsNumbers(note))
       out += Wrap("Note: " + Clean(note), terminal.width, 2);
   }
   return out;
