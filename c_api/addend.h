@@ -1012,7 +1012,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_r
 ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* One text of the report, borrowed; NULL where there is no such text. Texts of the report:
  *   reference_is_model_on_baseline: Whether the reference is what the model computes on the baseline: "yes" (it is),
- *     "no" (it is not) or "unknown" (the model reads a number that is another on the baseline).
+ *     "no" (it is not) or "unknown" (the model reads a number that is another on the baseline, or an input is NaN or
+ *     infinite).
  *   reference_reason: Why the reference is not what the model computes on the baseline; empty where it is. */
 ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* Returns a note, one line that a reader of the results has to know; NULL behind the last one. Replays have them too,

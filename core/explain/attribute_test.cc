@@ -263,6 +263,8 @@ TEST(Attribute, ARowThatIsNotFiniteIsOneRow) {
   const Attribution found = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
   EXPECT_TRUE(std::isnan(found.targets[1].value));
   EXPECT_THAT(found.report.notes, testing::Contains(HasSubstr("NaN or infinity, first at [1, 3]")));
+  EXPECT_EQ(whole.report.reference_is_model_on_baseline, "yes");
+  EXPECT_EQ(found.report.reference_is_model_on_baseline, "unknown");
   for (const size_t i : {0, 2}) ExpectSame(found.targets[i], whole.targets[i], 1e-12);
 }
 

@@ -538,6 +538,38 @@ TEST(NotFinite, ElementsOfAnInputAreReference) {
   EXPECT_THAT(result.report.notes, testing::Contains(HasSubstr("an input holds NaN or infinity, first at [0, 1]; ")));
 }
 
+// The reference has NaN where the baseline has none.
+TEST(NotFinite, TheReferenceIsNotWhatTheModelGivesOnTheBaseline) {
+  const Tensor x = at::tensor({1.0, std::nan(""), 3.0, 4.0}, at::kDouble).view({2, 2});
+  const auto report_of = [&](const std::function<Tensor(const Tensor&)>& model, const Input& input, bool verify) {
+    DecomposeOptions options;
+    options.verify_reference = verify;
+    return DecomposeFunction(model, input, options).report;
+  };
+  const auto sums = [](const Tensor& t) { return t.cumsum(1) * 2; };
+  const auto skips = [](const Tensor& t) { return t.nan_to_num(0).cumsum(1) * 2; };  // 0 is what the baseline has
+  const Input asked = SplitInput(x, {1});
+  for (const auto& model : {std::function<Tensor(const Tensor&)>(sums), std::function<Tensor(const Tensor&)>(skips)}) {
+    const Report unseen = report_of(model, asked, false);
+    EXPECT_EQ(unseen.reference_is_model_on_baseline, "unknown");
+    EXPECT_THAT(unseen.reference_reason, HasSubstr("an input is NaN or infinite"));
+  }
+  const Report other = report_of(sums, asked, true);
+  EXPECT_EQ(other.reference_is_model_on_baseline, "no");
+  EXPECT_THAT(other.reference_reason, HasSubstr("NaN or infinite in one of both only; where an input is NaN"));
+  EXPECT_EQ(report_of(skips, asked, true).reference_is_model_on_baseline, "yes");
+
+  Input shared = asked;  // a baseline that has the same NaN
+  shared.baseline = Baseline::Of(at::tensor({0.0, std::nan(""), 0.0, 0.0}, at::kDouble).view({2, 2}));
+  Input unlabelled = asked;  // an element that is to stay what it is
+  unlabelled.split = Split::ByLabels(at::tensor({0, -1, 0, 1}, at::kLong).view({2, 2}));
+  for (const Input& input : {shared, unlabelled}) {
+    for (const bool verify : {false, true}) {
+      EXPECT_EQ(report_of(sums, input, verify).reference_is_model_on_baseline, "yes");
+    }
+  }
+}
+
 TEST(NotFinite, ResultsOfFiniteInputsAreLeftover) {
   Input input = SplitInput(at::tensor({-0.5, 0.3, 2.0}, at::kDouble), {0});
   input.baseline = Baseline::Of(0.25);

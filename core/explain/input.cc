@@ -120,6 +120,11 @@ std::string DescribeInfinities(const std::string& name, const at::Tensor& infini
 // Mask of elements that are not finite.
 at::Tensor Infinities(const at::Tensor& value) { return at::isfinite(value).logical_not_(); }
 
+// Mask of elements that differ; NaN is the same as NaN.
+at::Tensor Differ(const at::Tensor& a, const at::Tensor& b) {
+  return a.eq(b).logical_or(at::isnan(a) & at::isnan(b)).logical_not();
+}
+
 // Checks what has to hold of an input whichever way it is split.
 void CheckInput(const std::string& name, const Input& input) {
   const at::Tensor& value = input.value;
@@ -158,8 +163,7 @@ void PrepareParts(const std::string& name, const Input& input, const NamedTensor
                                        : (own.value - own.parts.sum(0)).contiguous();
   // Elements with a value that is not finite need the same reference and parts of zero.
   const at::Tensor odd = Infinities(own.value);
-  const at::Tensor same = own.value.eq(own.reference).logical_or(at::isnan(own.value) & at::isnan(own.reference));
-  const at::Tensor moves = same.logical_not().logical_or(own.parts.ne(0).any(0));
+  const at::Tensor moves = Differ(own.value, own.reference).logical_or(own.parts.ne(0).any(0));
   const std::string what = DescribeInfinities(name, odd.logical_and(moves));
   if (!what.empty()) throw InvalidArgument(absl::StrCat(what, ", where parts are zero and the baseline is the same"));
   const at::Tensor gap = (own.parts.sum(0) + own.reference - own.value).abs();
@@ -192,6 +196,8 @@ int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTe
   at::Tensor outside = own.labels.lt(0);
   if (!finite) {
     const at::Tensor infinite = Infinities(own.value);
+    const at::Tensor asked = at::where(outside, own.value, own.reference).contiguous();
+    if (Differ(asked, own.value).logical_and(infinite).any().item<bool>()) own.baseline = asked;
     outside = outside.logical_or(infinite);
     own.labels = own.labels.masked_fill(infinite, -1);
   }

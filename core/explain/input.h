@@ -72,7 +72,11 @@ struct PreparedInput {
   bool ids = false;
   at::Tensor value;
   at::Tensor reference;  // what the model would be given as the baseline
-  at::Tensor labels;     // int64 of value's shape, counted on the common axis; -1: none
+  // Baseline that was asked for, where the reference is another because elements of the value are NaN or infinite;
+  // undefined: it is the reference.
+  at::Tensor baseline;
+  const at::Tensor& BaselineAsked() const { return baseline.defined() ? baseline : reference; }
+  at::Tensor labels;  // int64 of value's shape, counted on the common axis; -1: none
   // Numbers of elements of a float input, for ids that are read from them; in a backward sweep only. See
   // LabelEveryId().
   at::Tensor read_labels;

@@ -166,7 +166,7 @@ class LiveTrace::Recording : public CallHandler {
     if (input >= inputs_.size()) {
       throw InvalidArgument(absl::StrCat("there is no input ", input, "; the trace has ", inputs_.size()));
     }
-    return asked_.inputs[input].reference.clone();
+    return asked_.inputs[input].BaselineAsked().clone();
   }
 
   void AddOnBaseline(const std::string& name, const at::Tensor& tensor) {

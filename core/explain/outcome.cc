@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/explain/notes.h"
+#include "core/explain/verify.h"
 #include "core/linearize/in_double.h"
 #include "core/linearize/judge.h"
 #include "core/linearize/payments.h"
@@ -659,6 +660,7 @@ std::vector<std::string> NotesOfRecovery(const std::string& at, const std::vecto
 
 void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Linearization& linearization,
               Report& report) {
+  DoubtReference(prepared, report);
   report.conditioning = outcome.conditioning;
   report.leftover_share = outcome.leftover_share;
   NoteWorst(outcome.worst_error, report.worst_recovery_error);

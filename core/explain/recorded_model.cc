@@ -54,7 +54,7 @@ class LaterRuns {
   // The outputs of the model on the baseline.
   std::vector<at::Tensor> OnBaseline() {
     std::vector<at::Tensor> references;
-    for (const PreparedInput& input : inputs_.inputs) references.push_back(input.reference);
+    for (const PreparedInput& input : inputs_.inputs) references.push_back(input.BaselineAsked());
     return FromBefore(references, ", the baseline");
   }
 

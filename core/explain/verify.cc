@@ -1,6 +1,7 @@
 #include "core/explain/verify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,14 @@ void FillReference(const Linearization& linearization, Report& report) {
   set("yes", "");
 }
 
+void DoubtReference(const PreparedInputs& prepared, Report& report) {
+  const bool replaced = std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
+                                    [](const PreparedInput& input) { return input.baseline.defined(); });
+  if (!replaced || report.reference_is_model_on_baseline != "yes") return;
+  report.reference_is_model_on_baseline = "unknown";
+  report.reference_reason = "where an input is NaN or infinite, the reference has the same and not the baseline";
+}
+
 void AddModelNotes(const std::vector<std::string>& notes, Report& report) {
   for (const std::string& note : notes) {
     report.notes.push_back(note);
@@ -71,10 +80,12 @@ void CompareReference(const std::string& name, const at::Tensor& reference, cons
     }
     return;
   }
-  const std::string found = fits ? absl::StrCat("run on the baseline, the model gives other numbers at ", name,
-                                                ", apart by ", error, " of their largest magnitude")
-                                 : absl::StrCat("run on the baseline, the model gives ", name, " of shape ",
-                                                ShapeText(on_baseline.sizes()), ", not ", ShapeText(reference.sizes()));
+  const std::string apart = std::isfinite(error) ? absl::StrCat("apart by ", error, " of their largest magnitude")
+                                                 : std::string("NaN or infinite in one of both only");
+  const std::string found =
+      fits ? absl::StrCat("run on the baseline, the model gives other numbers at ", name, ", ", apart)
+           : absl::StrCat("run on the baseline, the model gives ", name, " of shape ", ShapeText(on_baseline.sizes()),
+                          ", not ", ShapeText(reference.sizes()));
   const std::string known = report.reference_is_model_on_baseline == "yes" ? "" : report.reference_reason;
   report.reference_is_model_on_baseline = "no";
   report.reference_reason = known.empty() ? found : absl::StrCat(found, "; ", known);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/explain/input.h"
 #include "core/explain/report.h"
 #include "core/linearize/linearization.h"
 
@@ -21,6 +22,11 @@ namespace addend {
 // Says in the report whether the reference is what the model computes on the baseline, from what the recorded run
 // shows.
 void FillReference(const Linearization& linearization, Report& report);
+
+// Says so where the reference of an input is not the baseline that was asked for, since elements of its value are NaN
+// or infinite: then nobody knows, unless the reference is verified, whether the model gives on that baseline what it
+// gives on the reference.
+void DoubtReference(const PreparedInputs& prepared, Report& report);
 
 // Adds what the model says of itself (Model::Notes) to a report that is filled otherwise. Where that is that gradients
 // read what only the recorded run had, nobody knows whether the reference is the model on the baseline, unless it was
