@@ -329,8 +329,8 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
       const AdjointResult sent = SweepTargets(swept.linearization, {cotangents}, components_only);
       return ElementsOf(run, sent, IdsOf(run.inputs, sent.components));
     };
-    std::string note =
-        InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());
+    std::string note = InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, result.inputs, send_back,
+                                   run.influence.get());
     // Contributions of one example to another are no rounding error: judge examples only if there are none.
     if (!note.empty()) {
       judge.outcome.notes.push_back(std::move(note));

@@ -2,7 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/ones_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -80,21 +80,25 @@ at::Tensor Alone(int64_t example, int64_t examples, const at::TensorOptions& opt
   return alone;
 }
 
-// Gives what comes to the elements of examples, [2, examples, elements], from targets whose examples have the weights
-// [2, examples]; one tensor for each input.
+// [rows, examples, elements] of each input that has any.
+std::vector<at::Tensor> ByExample(const std::vector<at::Tensor>& elements, int64_t rows, int64_t examples) {
+  std::vector<at::Tensor> by_example;
+  for (const at::Tensor& own : elements) {
+    if (own.defined() && own.numel() > 0) by_example.push_back(own.reshape({rows, examples, -1}));
+  }
+  return by_example;
+}
+
+// Gives what comes to the elements of examples, [R, examples, elements], from targets whose examples have the weights
+// [R, examples]; one tensor for each input.
 std::vector<at::Tensor> Send(const at::Tensor& cotangent, size_t kind, const at::Tensor& weights,
                              const SendBack& send_back) {
   const int64_t examples = cotangent.size(1);
   at::DimVector sizes(static_cast<size_t>(cotangent.dim()), 1);
-  sizes[0] = 2;
+  sizes[0] = weights.size(0);
   sizes[1] = examples;
   const at::Tensor mask = weights.to(RealDtype(cotangent.scalar_type())).view(sizes);
-  std::vector<at::Tensor> sent;
-  for (const at::Tensor& elements : send_back(cotangent.select(0, static_cast<int64_t>(kind)).unsqueeze(0) * mask)) {
-    if (!elements.defined() || elements.numel() == 0) continue;
-    sent.push_back(elements.reshape({2, examples, -1}));
-  }
-  return sent;
+  return ByExample(send_back(cotangent.select(0, static_cast<int64_t>(kind)).unsqueeze(0) * mask), sizes[0], examples);
 }
 
 // The sums of magnitudes over the last dimension, where they are finite, on the device of `like`.
@@ -134,14 +138,16 @@ at::Tensor Weights(int64_t examples, const at::TensorOptions& options) {
 }
 
 // The example whose share changes most, beside its rounding, when each example's target is multiplied by a weight, in
-// another way than by its own weight; none where that is rounding.
+// another way than by its own weight; none where that is rounding. given: what comes to the elements of examples
+// without weights, [examples, elements] of each input.
 std::optional<int64_t> MostSuspect(const std::vector<Contributions>& targets, const at::Tensor& cotangent, size_t kind,
-                                   const SendBack& send_back) {
+                                   const std::vector<at::Tensor>& given, const SendBack& send_back) {
   const at::Tensor weights = Weights(cotangent.size(1), cotangent.options());
   at::Tensor changed = at::zeros_like(weights);
-  for (const at::Tensor& sent : Send(cotangent, kind, at::stack({at::ones_like(weights), weights}), send_back)) {
-    const at::Tensor own = weights.to(sent.device(), RealDtype(sent.scalar_type())).unsqueeze(1);
-    changed += Magnitudes(sent[1] / own - sent[0], changed);
+  const std::vector<at::Tensor> sent = Send(cotangent, kind, weights.unsqueeze(0), send_back);
+  for (size_t k = 0; k < sent.size(); ++k) {
+    const at::Tensor own = weights.to(sent[k].device(), RealDtype(sent[k].scalar_type())).unsqueeze(1);
+    changed += Magnitudes(sent[k][0] / own - given[k], changed);
   }
   const std::vector<double> by_example = Doubles(changed);
   std::optional<int64_t> found;
@@ -164,8 +170,8 @@ std::string KnownInfluence::Find(const std::function<std::string()>& find) {
 }
 
 std::string InfluenceOf(const Linearization& linearization, const std::vector<Contributions>& targets,
-                        const at::Tensor& cotangent, const AdjointResult& result, const SendBack& send_back,
-                        KnownInfluence* known) {
+                        const at::Tensor& cotangent, const AdjointResult& result,
+                        const std::vector<at::Tensor>& elements, const SendBack& send_back, KnownInfluence* known) {
   const c10::AutoGradMode no_grad(false);
   const int64_t examples = cotangent.size(1);
   if (examples < 2) return {};
@@ -185,7 +191,13 @@ std::string InfluenceOf(const Linearization& linearization, const std::vector<Co
   const auto some = std::find_if(left.begin(), left.end(), [](double one) { return one != 0; });
   const size_t kind = some == left.end() ? 0 : static_cast<size_t>(some - left.begin());
   const auto find = [&]() -> std::string {
-    const auto suspect = MostSuspect(targets, cotangent, kind, send_back);
+    // The first sweep is that of all pieces of a line that is cut, and others are of one piece.
+    const bool cut = linearization.policy.segments > 1;
+    std::vector<at::Tensor> given =
+        cut ? Send(cotangent, kind, at::ones({1, examples}, cotangent.options().dtype(at::kDouble)), send_back)
+            : ByExample(elements, cotangent.size(0), examples);
+    for (at::Tensor& own : given) own = own.select(0, cut ? 0 : static_cast<int64_t>(kind));
+    const auto suspect = MostSuspect(targets, cotangent, kind, given, send_back);
     if (!suspect) return {};
     // Terms that cancel may round otherwise. What is nothing stays nothing.
     return BetweenGroups(targets, cotangent, kind, Alone(*suspect, examples, cotangent.options()), send_back);
