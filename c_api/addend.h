@@ -806,6 +806,14 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load(const char* path, i
  * errors: as addend_model_load. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load_bytes(const void* data, size_t size, int32_t dtype,
                                                                    addend_model** out_model) ADDEND_NOEXCEPT;
+/* Tells the SHA-256 of a model, as plans of jobs and records of decisions have it: two models with the same one compute
+ * with the same weights. That of a file is the SHA-256 of its bytes. That of an ONNX model with weights in files beside
+ * it stands for all of these files, and that of the folder of a program for both files in it; see docs/audit.md. in:
+ * path: a file that addend_model_load takes, or a folder that addend_program_save wrote. out: out_sha256 (new), 64
+ * hexadecimal digits in lower case. errors: NOT_FOUND, also for weights beside an ONNX model; as addend_model_load for
+ * an ONNX model that cannot be read. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_sha256(const char* path,
+                                                               addend_string** out_sha256) ADDEND_NOEXCEPT;
 /* Copies a model from a file to another device or dtype: parameters, buffers and constants. Its inputs have to be there
  * too.
  * in: dtype: 0 for the same; device: "cuda:0", or NULL for the same.

@@ -1107,6 +1107,12 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_load_bytes(data, size, dtype, &model));
     return Model(model);
   }
+  // The SHA-256 of a file or of a folder of a program, as plans and records have it; see addend.h.
+  static std::string Sha256(const std::string& path) {
+    addend_string* text = nullptr;
+    Check(addend_model_sha256(path.c_str(), &text));
+    return Take(text);
+  }
   // A copy on another device ("": the same) or of another dtype (0: the same).
   Model To(const std::string& device, int32_t dtype = 0) const {
     addend_model* copy = nullptr;

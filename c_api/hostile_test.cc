@@ -530,6 +530,7 @@ TEST_F(HostileTest, NullOutParameters) {
            [] { return addend_job_merge("/nowhere/plan", nullptr); },
            [] { return addend_request_create(nullptr); },
            [] { return addend_model_load(kDigits, 0, nullptr); },
+           [] { return addend_model_sha256(kDigits, nullptr); },
            [&] { return addend_model_decompose(nullptr, model.get(), request.get(), nullptr); },
            [&] { return addend_model_run(model.get(), request.get(), nullptr); },
            [&] { return addend_model_attribute(nullptr, model.get(), request.get(), nullptr); },
@@ -570,6 +571,7 @@ TEST_F(HostileTest, TextThatIsNone) {
   ExpectOk(addend_context_options_create(&options));
   const Handle<addend_context_options, addend_context_options_release> owner(options);
   addend_model* model = nullptr;
+  addend_string* digest = nullptr;
   addend_program* program = nullptr;
   addend_tensor_file* file = nullptr;
   addend_results* results = nullptr;
@@ -578,6 +580,7 @@ TEST_F(HostileTest, TextThatIsNone) {
   for (const char* text : {kNoUtf8, "\xFF", "\xC0\xAF", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xE2\x82", "a\x80"}) {
     for (const auto& call : std::vector<std::function<addend_status*()>>{
              [&] { return addend_model_load(text, 0, &model); },
+             [&] { return addend_model_sha256(text, &digest); },
              [&] { return addend_tensor_file_read(text, &file); },
              [&] { return addend_tensor_file_decode("", 0, text, &file); },
              [&] { return addend_context_options_set_policy(options, text, "fast"); },
@@ -667,6 +670,10 @@ TEST_F(HostileTest, FilesThatEndEarlyOrAreDamaged) {
   EXPECT_EQ(Outcome(addend_model_load(kDigits, ADDEND_INT64, &none)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(Outcome(addend_model_load("/nowhere", 0, &none)).code, ADDEND_NOT_FOUND);
   EXPECT_EQ(Outcome(addend_model_load("/tmp", 0, &none)).code, ADDEND_INVALID_ARGUMENT);
+  addend_string* text = nullptr;
+  EXPECT_EQ(Outcome(addend_model_sha256("/nowhere", &text)).code, ADDEND_NOT_FOUND);
+  EXPECT_EQ(Outcome(addend_model_sha256(nullptr, &text)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(text, nullptr);
   EXPECT_EQ(Outcome(addend_tensor_file_read("/tmp", &file)).code, ADDEND_INVALID_ARGUMENT);
 }
 

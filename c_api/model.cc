@@ -8,6 +8,7 @@
 #include "c_api/options.h"
 #include "c_api/program.h"
 #include "c_api/run.h"
+#include "core/audit/model_source.h"
 #include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
 #include "core/explain/same_run.h"
@@ -178,6 +179,15 @@ ADDEND_API addend_status* addend_model_load_bytes(const void* data, size_t size,
     source.sha256 = LazyDigest::OfBytes(data, size);
     source.dtype = options.dtype;
     Give(out_model, BodyFor(std::move(loaded), "", std::move(source)));
+  });
+}
+
+ADDEND_API addend_status* addend_model_sha256(const char* path, addend_string** out_sha256) noexcept {
+  return Guard([&] {
+    const std::string name = Text(path, "path");
+    RequireOut(out_sha256, "out_sha256");
+    RequireLibTorch();
+    Give(out_sha256, Sha256OfModel(name));
   });
 }
 

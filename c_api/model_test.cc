@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -314,6 +315,24 @@ TEST_F(ModelTest, FromMemoryItIsTheSame) {
   const Model model(made);
   EXPECT_EQ(Numbers(model.Decompose(DigitRequest()).composition().components()),
             Numbers(Model::Load(kDigits).Decompose(DigitRequest()).composition().components()));
+}
+
+// Text that a command prints.
+std::string Printed(const std::string& command) {
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text.push_back(static_cast<char>(c));
+  EXPECT_EQ(::pclose(pipe), 0) << command;
+  return text;
+}
+
+TEST_F(ModelTest, DigestsAreThoseOfSha256sum) {
+  EXPECT_EQ(Model::Sha256(kDigits), Printed("sha256sum < " + std::string(kDigits)).substr(0, 64));
+  const std::string folder = testing::TempDir() + "/digest_program";
+  Model::Load(kDigits).Record(DigitRequest()).Save(folder);
+  const std::string of_both =
+      Printed("cd '" + folder + "' && sha256sum program.json weights.safetensors | sha256sum").substr(0, 64);
+  EXPECT_EQ(Model::Sha256(folder), of_both);
 }
 
 // Four strips of pixels as players.

@@ -1,5 +1,6 @@
 """An ONNX model behind what takes a model: plans, recordings, jobs, logs of decisions, and where things are in it."""
 
+import hashlib
 import os
 import sys
 import tempfile
@@ -102,6 +103,30 @@ class DoorsTest(unittest.TestCase):
         with open(self.path("weights.bin"), "wb") as file:
             file.write(weights.tobytes())
         return self.path("model.onnx"), self.path("weights.bin")
+
+    def test_the_digest_is_that_of_all_files(self):
+        model_path, weights_path = self.written_in_two_files()
+
+        def digest(path):
+            with open(path, "rb") as file:
+                return hashlib.sha256(file.read()).hexdigest()
+
+        def of_both():
+            listed = "%s  model.onnx\n%s  weights.bin\n" % (digest(model_path), digest(weights_path))
+            return hashlib.sha256(listed.encode()).hexdigest()
+
+        before = addend.Model.sha256(model_path)
+        self.assertEqual(before, of_both())
+        with addend.AuditLog(self.path("log")) as log:
+            explained = addend.load_model(model_path).explain(addend.Input(np.ones((1, 6), np.float32), 1, baseline=0))
+            self.assertEqual(log.append(explained)["model"]["sha256"], before)
+        with open(weights_path, "r+b") as file:
+            file.write(b"\x01")
+        self.assertEqual(addend.Model.sha256(model_path), of_both())
+        self.assertNotEqual(addend.Model.sha256(model_path), before)
+        os.remove(weights_path)
+        with self.assertRaisesRegex(addend.NotFound, "weights.bin"):
+            addend.Model.sha256(model_path)
 
     def test_a_log_tells_of_one_other_byte_of_the_weights(self):
         model_path, weights_path = self.written_in_two_files()

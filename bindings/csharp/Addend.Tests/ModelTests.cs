@@ -1,5 +1,6 @@
 using System.Reflection;
 using System.Runtime.CompilerServices;
+using System.Security.Cryptography;
 using System.Text.Json;
 using System.Xml.Linq;
 
@@ -99,6 +100,15 @@ public sealed class ModelTests : IDisposable
         Input grey = new(eight.Value) { Split = Split.Along(2, 3), Baseline = "grey" };
         ArgumentException error = Samples.Refuses(() => model.Decompose(new Request(grey)));
         Assert.Contains("there is no such word", error.Message);
+    }
+
+    [Fact]
+    public void The_digest_of_a_file_is_that_of_its_bytes()
+    {
+        string expected = Convert.ToHexString(SHA256.HashData(File.ReadAllBytes(Samples.DigitsPath)));
+        Assert.Equal(expected, Model.Sha256(Samples.DigitsPath), ignoreCase: true);
+        Assert.Throws<FileNotFoundException>(() => Model.Sha256("/nowhere"));
+        Assert.Throws<ArgumentNullException>(() => Model.Sha256(null!));
     }
 
     [Fact]

@@ -49,6 +49,21 @@ public sealed class Model : AddendObject
         }
     }
 
+    /// <summary>The SHA-256 of a model, as <see cref="AuditLog"/> and <see cref="Job"/> have it. That of a file is the one of
+    /// its bytes. An ONNX model with weights in files beside it has one that stands for all of these files, and so has the
+    /// folder of a program.</summary>
+    /// <param name="path">A file that <see cref="Load(string, DType?)"/> takes, or a folder that
+    /// <see cref="RecordedProgram.Save"/> wrote.</param>
+    /// <returns>64 hexadecimal digits.</returns>
+    /// <exception cref="FileNotFoundException">There is no such file.</exception>
+    /// <exception cref="KeyNotFoundException">Weights of an ONNX model are missing.</exception>
+    public static string Sha256(string path)
+    {
+        string existing = Directory.Exists(path) ? Text.Checked(path, nameof(path)) : Files.Existing(path);
+        AddendNative.addend_model_sha256(existing, out StringHandle digest);
+        return Text.Taken(digest);
+    }
+
     /// <summary>A copy of a model from a file, of another dtype or on another device. Its inputs have to be
     /// there too.</summary>
     /// <param name="dtype">Of parameters and floating-point buffers; null: as they are.</param>

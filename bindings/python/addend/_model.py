@@ -38,6 +38,21 @@ class Model(Handle):
     __slots__ = ()
     _INSTEAD = "load it where it is used; threads may share one"
 
+    @staticmethod
+    def sha256(path: Union[str, "os.PathLike[str]"]) -> str:
+        """The SHA-256 of a model, as `AuditLog` and `Job` have it: 64 hexadecimal digits.
+
+        That of a file is the one of its bytes. An ONNX model with weights in files beside it has one that stands for all of
+        these files, and so has the folder of a program.
+
+        Args:
+            path: a file that `load_model` takes, or a folder that `Program.save` wrote.
+
+        Raises:
+            NotFound: there is no such file, or one of the weights of an ONNX model is missing.
+        """
+        return _native.model_sha256(os.fspath(path))
+
     @property
     def input_names(self) -> List[str]:
         """The arguments that the model takes, in order."""

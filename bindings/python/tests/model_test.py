@@ -1,10 +1,12 @@
 """Models and tensors from files."""
 
+import hashlib
 import io
 import json
 import logging
 import math
 import os
+import pathlib
 import signal
 import tempfile
 import threading
@@ -80,6 +82,22 @@ class DecomposeTest(unittest.TestCase):
             results[2]
         self.assertEqual(results[-1].shape, results[1].shape)
         self.assertEqual(len(list(results)), 2)
+
+    def test_tells_the_digest_of_a_file_and_of_a_folder(self):
+        def digest(path):
+            with open(path, "rb") as file:
+                return hashlib.sha256(file.read()).hexdigest()
+
+        path = DIGITS + "model.pt"
+        self.assertEqual(addend.Model.sha256(path), digest(path))
+        self.assertEqual(addend.Model.sha256(pathlib.Path(path)), digest(path))
+        with tempfile.TemporaryDirectory() as folder:
+            addend.load_model(path).record(self.image).save(folder)
+            names = ("program.json", "weights.safetensors")
+            listed = "".join("%s  %s\n" % (digest(os.path.join(folder, name)), name) for name in names)
+            self.assertEqual(addend.Model.sha256(folder), hashlib.sha256(listed.encode()).hexdigest())
+        with self.assertRaises(addend.NotFound):
+            addend.Model.sha256("/nowhere")
 
     def test_keeps_references_and_stays_within_memory(self):
         model = addend.load_model(DIGITS + "model.pt")

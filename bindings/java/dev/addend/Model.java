@@ -67,6 +67,17 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * The SHA-256 of a model, as {@link AuditLog} and {@link Job} have it. That of a file is the one of its bytes. An ONNX model
+   * with weights in files beside it has one that stands for all of these files, and so has the folder of a program.
+   *
+   * @param path a file that {@link #load(Path)} takes, or a folder that {@link Program#save} wrote
+   * @return 64 hexadecimal digits
+   */
+  public static String sha256(Path path) {
+    return Out.text(out -> AddendNative.addend_model_sha256(Text.of(path), out));
+  }
+
+  /**
    * A model of the same parameters that runs other methods than {@code forward}. They run one after the other, each on
    * as many of the inputs as it has arguments. Several methods give the outputs of each, in order, and their inputs are
    * called {@code encode.x}.

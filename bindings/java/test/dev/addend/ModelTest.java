@@ -7,9 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
@@ -108,6 +110,15 @@ class ModelTest extends ScopedTest {
     final NoSuchElementException error =
         assertThrows(NoSuchElementException.class, () -> results.composition("nothing"));
     assertTrue(error.getMessage().contains("[output, aten::relu:0]"), error.getMessage());
+  }
+
+  @Test
+  void theDigestOfAFileIsThatOfItsBytes() throws Exception {
+    final byte[] digest = MessageDigest.getInstance("SHA-256").digest(Files.readAllBytes(Models.DIGITS.resolve("model.pt")));
+    assertEquals(String.format("%064x", new BigInteger(1, digest)), Model.sha256(Models.DIGITS.resolve("model.pt")));
+    final AddendException error =
+        assertThrows(AddendException.class, () -> Model.sha256(Models.DIGITS.resolve("nowhere")));
+    assertEquals(AddendException.Code.NOT_FOUND, error.code());
   }
 
   @Test
