@@ -383,12 +383,45 @@ std::vector<Answer> Page(const Construct& own) {
   return answers;
 }
 
+// The notes below a picture, which are broken into lines, each with the word that it begins with.
+std::vector<std::string> NotesOfPicture(const std::string& svg) {
+  static const std::regex text("<text [^>]*>([^<]*)");
+  std::vector<std::string> notes;
+  const std::sregex_iterator end;
+  for (std::sregex_iterator found(svg.begin(), svg.end(), text); found != end; ++found) {
+    const std::string line = (*found)[1];
+    if (line.rfind("Warning: ", 0) == 0 || line.rfind("Note: ", 0) == 0) {
+      notes.push_back(line);
+    } else if (!notes.empty()) {
+      notes.back() += " " + line;
+    }
+  }
+  return notes;
+}
+
+std::vector<Answer> Picture(const Construct& own) {
+  const Attribution found = Model::Load(own.file()).Attribute(own.OfEachRow(own.rows()));
+  Answer answer = own.ForEachRow();
+  for (size_t row = 0; row < own.num_rows(); ++row) {
+    const Explanation one = found.Explain(row);
+    answer.contributions[row] = Parts(one);
+    bool claims = true;
+    for (const std::string& note : NotesOfPicture(one.Svg())) {
+      if (note.rfind("Warning: ", 0) == 0) answer.said.push_back(note);
+      claims = claims && !Holds(note, "what the model gives on the baseline");
+    }
+    if (claims) answer.claimed[row] = one.reference();
+  }
+  return {answer};
+}
+
 const std::map<std::string, std::function<std::vector<Answer>(const Construct&)>>& Doors() {
   static const std::map<std::string, std::function<std::vector<Answer>(const Construct&)>> doors = {
       {"explain of a file", Explain}, {"decompose of a file", Decompose},
       {"plan of a file", Planned},    {"job", OfJob},
       {"reasons of a file", Reasons}, {"interactions of a file", Interactions},
       {"page of a file", Page},       {"baselines of a file", SeveralBaselines},
+      {"picture of a file", Picture},
   };
   return doors;
 }

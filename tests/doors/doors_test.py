@@ -5,6 +5,7 @@ which is held against what PyTorch says of the construct, and against what one d
 """
 
 import dataclasses
+import decimal
 import functools
 import json
 import os
@@ -15,6 +16,7 @@ import tempfile
 import unittest
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from xml.etree import ElementTree
 
 import numpy
 import torch
@@ -28,6 +30,7 @@ from constructs import CONSTRUCTS, KINDS, Construct  # noqa: E402
 PROGRAM = os.environ.get("ADDEND_PROGRAM")
 AGREEMENT = 1e-4  # of two doors, of the largest contribution
 SIDES = ("adverse", "favourable")
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @dataclasses.dataclass
@@ -286,10 +289,7 @@ def command_line(own: Asked) -> Any:
         page = os.path.join(folder, "page.html")
         numpy.save(rows, own.rows.numpy())
         numpy.save(baseline, own.baseline.numpy())
-        at = own.construct.at or "".join(own.construct.outputs)
-        command = [PROGRAM, "attribute", own.path, "--input", rows + ":dim=1", "--baseline", baseline, "--each-example"]
-        command += ["--target", own.of_row, "--names", ",".join(own.names), "--html", page]
-        command += ["--at", at] if at else []
+        command = [*_asking(own, rows, baseline), "--each-example", "--target", own.of_row, "--html", page]
         text, document = (_run(command + more) for more in ([], ["--json"]))
         said = re.findall(r"^Note: ((?:.|\n  )*)", text, re.MULTILINE)
         said = [re.sub(r"\n +", " ", one) for one in said]
@@ -298,6 +298,12 @@ def command_line(own: Asked) -> Any:
         yield _of_document(found)
         with open(page, encoding="utf-8") as file:
             yield _of_page(file.read())
+
+
+def _asking(own: Asked, rows: str, baseline: str) -> List[str]:
+    at = own.construct.at or "".join(own.construct.outputs)
+    asked = [str(PROGRAM), "attribute", own.path, "--input", rows + ":dim=1", "--baseline", baseline]
+    return [*asked, "--names", ",".join(own.names), *(["--at", at] if at else [])]
 
 
 def _run(command: Sequence[str]) -> str:
@@ -313,6 +319,60 @@ def page(model: Any) -> Callable[[Asked], Any]:
         yield _of_page(found.to_html())
 
     return ask
+
+
+def picture(model: Any) -> Callable[[Asked], Any]:
+    def ask(own: Asked) -> Any:
+        found = model(own).explain(own.input(), targets=own.of_row, each_example=True, **own.where)
+        yield _of_pictures([(one.to_svg(), one.contributions, one.reference) for one in found], own, of_batch=False)
+
+    return ask
+
+
+def picture_by_the_command_line(own: Asked) -> Any:
+    drawn = []
+    with tempfile.TemporaryDirectory() as folder:
+        rows, baseline, svg = (os.path.join(folder, name) for name in ("rows.npy", "start.npy", "picture.svg"))
+        numpy.save(baseline, own.baseline.numpy())
+        for given, k in own.questions():
+            numpy.save(rows, given.numpy())
+            command = [*_asking(own, rows, baseline), "--target", "%d,%s" % (k, own.of_row), "--svg", svg, "--json"]
+            (found,) = json.loads(_run(command))["targets"]
+            with open(svg, encoding="utf-8") as file:
+                drawn.append((file.read(), found["contributions"], found["reference"]))
+    yield _of_pictures(drawn, own, of_batch=own.construct.together)
+
+
+def _of_pictures(drawn: Sequence[Tuple[str, Sequence[float], float]], own: Asked, of_batch: bool) -> Answer:
+    """A picture for each row, with the numbers that it draws. It writes them with few digits: those have to be theirs."""
+    said, told = [], "yes"
+    for svg, contributions, _ in drawn:
+        texts = [text for text in ElementTree.fromstring(svg).iter(SVG + "text") if text.text]
+        lines: Dict[Any, List[str]] = {}
+        for text in texts:
+            lines.setdefault(text.get("y"), []).append(text.text)
+        numbers = {line[0]: line[-1].replace("\N{MINUS SIGN}", "-") for line in lines.values()}
+        for name, contribution in zip(own.names, contributions):
+            number = decimal.Decimal(numbers[name])
+            digit = 10.0 ** number.as_tuple().exponent
+            assert abs(float(number) - contribution) <= 0.51 * digit, "%s draws %s for %g" % (name, number, contribution)
+        notes = _below(["".join(text.itertext()) for text in texts])
+        said += [note[len("Warning: ") :] for note in notes if note.startswith("Warning: ")]
+        if any("what the model gives on the baseline" in note for note in notes):
+            told = "no"
+    references = [reference for _, _, reference in drawn]
+    return Answer([one for _, one, _ in drawn], said, of_batch=of_batch, references=references, on_baseline=told)
+
+
+def _below(lines: Sequence[str]) -> List[str]:
+    """The notes below a picture, which are broken into lines."""
+    notes: List[str] = []
+    for line in lines:
+        if line.startswith(("Warning: ", "Note: ")):
+            notes.append(line)
+        elif notes:
+            notes[-1] += " " + line
+    return notes
 
 
 def _of_page(text: str) -> Answer:
@@ -357,6 +417,9 @@ DOORS: Dict[str, Callable[[Asked], Any]] = {
     "command line": command_line,
     "page": page(live),
     "page of a file": page(file),
+    "picture": picture(live),
+    "picture of a file": picture(file),
+    "picture by the command line": picture_by_the_command_line,
 }
 
 
@@ -463,7 +526,7 @@ def _add(door: str, index: int) -> None:
     construct = CONSTRUCTS[index]
 
     def test(self: DoorsTest) -> None:
-        if door == "command line" and PROGRAM is None:
+        if "command line" in door and PROGRAM is None:
             self.skipTest("ADDEND_PROGRAM names no program")
         reason = KNOWN.get((door, construct.name))
         if reason is None:

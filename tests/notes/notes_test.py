@@ -59,6 +59,21 @@ class Told(unittest.TestCase):
         said = [line[len("WARNING: ") :] for line in lines if line.startswith("WARNING: ")]
         self.assertEqual(case.is_in(said), case.warning, lines)
 
+    def drawn(self, case, explanation):
+        """The picture has the note too. Numbers that are not finite have none."""
+        numbers = (explanation.value, explanation.reference, explanation.leftover, *explanation.contributions)
+        if not all(map(math.isfinite, numbers)):
+            with self.assertRaises(addend.FailedPrecondition):
+                explanation.to_svg()
+            return
+        root = ElementTree.fromstring(explanation.to_svg())
+        said = "".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
+        found = [note for note in explanation.notes if case.is_said(note)]
+        self.assertTrue(found)
+        for note in found:
+            kind = "Warning: " if case.warning else "Note: "
+            self.assertIn((kind + note).replace(" ", ""), said.replace(" ", ""))
+
 
 class Doors(Told):
     """The table, as models from files and as live ones."""
@@ -87,21 +102,6 @@ class Doors(Told):
             self.told(case, one)
             self.printed(case, one)
         self.drawn(case, explanation)
-
-    def drawn(self, case, explanation):
-        """The picture has the note too. Numbers that are not finite have none."""
-        numbers = (explanation.value, explanation.reference, explanation.leftover, *explanation.contributions)
-        if not all(map(math.isfinite, numbers)):
-            with self.assertRaises(addend.FailedPrecondition):
-                explanation.to_svg()
-            return
-        root = ElementTree.fromstring(explanation.to_svg())
-        said = "".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
-        found = [note for note in explanation.notes if case.is_said(note)]
-        self.assertTrue(found)
-        for note in found:
-            kind = "Warning: " if case.warning else "Note: "
-            self.assertIn((kind + note).replace(" ", ""), said.replace(" ", ""))
 
     def warn(self, case, model):
         with warnings.catch_warnings(record=True) as caught:
@@ -154,6 +154,7 @@ class LiveRuns(Told):
                 for explanation in found if isinstance(found, addend.Attribution) else ():
                     self.told(case, explanation)
                     self.printed(case, explanation)
+                    self.drawn(case, explanation)
 
 
 class Complete(unittest.TestCase):

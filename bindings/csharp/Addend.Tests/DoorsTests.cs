@@ -21,6 +21,7 @@ public sealed class DoorsTests : FolderTest
         ["interactions of a file"] = (_, construct) => Interactions(construct),
         ["baselines of a file"] = (_, construct) => Baselines(construct),
         ["page of a file"] = (_, construct) => Page(construct),
+        ["picture of a file"] = (_, construct) => Picture(construct),
     };
 
     private static readonly (string Name, int Sign)[] Sides = [("adverse", -1), ("favourable", 1)];
@@ -248,6 +249,24 @@ public sealed class DoorsTests : FolderTest
             }
         }
         return answer;
+    }
+
+    private static List<Answer> Picture(Construct construct)
+    {
+        Attribution found = Model.Load(construct.Path).Attribute(construct.OfEachRow(construct.Input(construct.Rows)));
+        Answer answer = construct.ForEachRow();
+        for (int row = 0; row < construct.Rows.Length; row++)
+        {
+            Explanation one = found.Explain(row);
+            answer.Contributions[row] = ContributionsOf(one);
+            IReadOnlyList<string> notes = Reading.NotesOfPicture(one.ToSvg());
+            answer.Said.AddRange(notes.Where(note => note.StartsWith("Warning: ", StringComparison.Ordinal)));
+            if (!notes.Any(note => note.Contains("what the model gives on the baseline", StringComparison.Ordinal)))
+            {
+                answer.Claimed[row] = one.Reference;
+            }
+        }
+        return [answer];
     }
 
     private static void Add(Attribution found, Answer answer)

@@ -78,6 +78,26 @@ internal sealed class Noted
 
     internal bool IsIn(IEnumerable<string> notes) => notes.Any(IsSaid);
 
+    /// <summary>Whether a sentence is this note.</summary>
+    internal bool IsSaid(string note)
+    {
+        if (!note.StartsWith(_pieces[0], StringComparison.Ordinal))
+        {
+            return false;
+        }
+        int end = 0;
+        foreach (string piece in _pieces)
+        {
+            int begin = note.IndexOf(piece, end, StringComparison.Ordinal);
+            if (begin < 0)
+            {
+                return false;
+            }
+            end = begin + piece.Length;
+        }
+        return true;
+    }
+
     private static Input InputOf(JsonElement given, Dictionary<string, Tensor> read)
     {
         JsonElement baseline = given.GetProperty("baseline");
@@ -104,26 +124,6 @@ internal sealed class Noted
     }
 
     private static string FileOf(string name) => System.IO.Path.Combine(Folder, name);
-
-    // Whether a sentence is this note.
-    private bool IsSaid(string note)
-    {
-        if (!note.StartsWith(_pieces[0], StringComparison.Ordinal))
-        {
-            return false;
-        }
-        int end = 0;
-        foreach (string piece in _pieces)
-        {
-            int begin = note.IndexOf(piece, end, StringComparison.Ordinal);
-            if (begin < 0)
-            {
-                return false;
-            }
-            end = begin + piece.Length;
-        }
-        return true;
-    }
 
     private Target[] Targets(string key) => [.. Reading.Texts(_record, key).Select(text => (Target)text)];
 

@@ -2,8 +2,8 @@ using System.Text.Json;
 
 namespace Addend.Tests;
 
-/// <summary>Every note of tests/notes is told at every door that has it, as a warning where it is one: by lists, prints
-/// and pages.</summary>
+/// <summary>Every note of tests/notes is told at every door that has it, as a warning where it is one: by lists, prints,
+/// pages and pictures.</summary>
 [Trait("needs", "cases")]
 public sealed class NotesTests : FolderTest
 {
@@ -97,10 +97,33 @@ public sealed class NotesTests : FolderTest
 
     private static void RequireTold(Noted noted, Explanation found)
     {
+        RequireDrawn(noted, found);
         RequireReported(noted, found.ToJson());
         RequireReported(noted, Reading.DataOf(found.ToHtml()));
         RequireTold(noted, found.Reasons(AllComponents()));
     }
+
+    // The picture has the note too. Numbers that are not finite have no picture.
+    private static void RequireDrawn(Noted noted, Explanation found)
+    {
+        double[] numbers = [found.Value, found.Reference, found.Leftover, .. found.Contributions.Select(one => one.Value)];
+        if (!numbers.All(double.IsFinite))
+        {
+            Assert.Throws<InvalidOperationException>(() => found.ToSvg());
+            return;
+        }
+        string[] drawn = [.. Reading.NotesOfPicture(found.ToSvg()).Select(WithoutSpaces)];
+        JsonElement report = Reading.Parse(found.ToJson()).GetProperty("report");
+        string[] told = [.. Reading.Texts(report, "notes").Where(noted.IsSaid)];
+        Assert.NotEmpty(told);
+        foreach (string note in told)
+        {
+            Assert.Contains(WithoutSpaces((noted.Warning ? Printed : "Note: ") + note), drawn);
+        }
+    }
+
+    // Lines are broken at spaces, and within words that are too long.
+    private static string WithoutSpaces(string text) => text.Replace(" ", string.Empty, StringComparison.Ordinal);
 
     private static void RequireTold(Noted noted, Reasons found)
     {

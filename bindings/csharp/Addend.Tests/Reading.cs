@@ -1,5 +1,6 @@
 using System.Text.Json;
 using System.Text.RegularExpressions;
+using System.Xml.Linq;
 
 namespace Addend.Tests;
 
@@ -25,6 +26,26 @@ internal static class Reading
             html, "<script type=\"application/json\" id=\"data\">(.*?)</script>", RegexOptions.Singleline);
         Assert.True(data.Success, "the page has no data");
         return data.Groups[1].Value;
+    }
+
+    /// <summary>The notes below a picture in SVG, which are broken into lines, each with the word that it begins
+    /// with.</summary>
+    internal static IReadOnlyList<string> NotesOfPicture(string svg)
+    {
+        var notes = new List<string>();
+        foreach (XElement text in XDocument.Parse(svg).Descendants().Where(one => one.Name.LocalName == "text"))
+        {
+            if (text.Value.StartsWith("Warning: ", StringComparison.Ordinal)
+                || text.Value.StartsWith("Note: ", StringComparison.Ordinal))
+            {
+                notes.Add(text.Value);
+            }
+            else if (notes.Count > 0)
+            {
+                notes[^1] += " " + text.Value;
+            }
+        }
+        return notes;
     }
 
     /// <summary>The notes of a document of a job.</summary>

@@ -37,7 +37,8 @@ class DoorsTest extends ScopedTest {
       "reasons of a file", DoorsTest::reasons,
       "interactions of a file", DoorsTest::interactions,
       "baselines of a file", DoorsTest::baselines,
-      "page of a file", DoorsTest::page));
+      "page of a file", DoorsTest::page,
+      "picture of a file", DoorsTest::picture));
   private static final Map<String, Integer> SIDES = Map.of("adverse", -1, "favourable", 1);
 
   @TempDir Path folder;
@@ -242,6 +243,22 @@ class DoorsTest extends ScopedTest {
       answers.add(answer);
     }
     return answers;
+  }
+
+  private List<Answer> picture(Construct construct) {
+    final Attribution found =
+        Model.load(construct.file).attribute(construct.ofEachRow(construct.input(construct.rows)));
+    final Answer answer = construct.forEachRow();
+    for (int row = 0; row < construct.rows.size(); row++) {
+      final Explanation one = found.explain(row);
+      answer.contributions[row] = contributions(one);
+      final List<String> notes = Reading.notesOfPicture(one.toSvg());
+      notes.stream().filter(note -> note.startsWith("Warning: ")).forEach(answer.said::add);
+      if (notes.stream().noneMatch(note -> note.contains("what the model gives on the baseline"))) {
+        answer.claimed.put(row, one.reference());
+      }
+    }
+    return List.of(answer);
   }
 
   private static void add(Attribution found, Answer answer) {

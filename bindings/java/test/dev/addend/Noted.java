@@ -83,7 +83,7 @@ final class Noted {
   }
 
   /** Whether a sentence is this note. */
-  private boolean isSaid(String note) {
+  boolean isSaid(String note) {
     if (!note.startsWith(pieces.get(0))) {
       return false;
     }

@@ -1,6 +1,8 @@
 package dev.addend;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
@@ -8,13 +10,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
+import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Every note of tests/notes is told at every door that has it, as a warning where it is one: in lists and on pages. */
+/** Every note of tests/notes is told at every door that has it, as a warning where it is one: in lists, on pages and in pictures. */
 class NotesTest extends ScopedTest {
   private static final Map<String, BiConsumer<NotesTest, Noted>> DOORS = Map.of(
       "attribution", NotesTest::attribution,
@@ -85,9 +88,35 @@ class NotesTest extends ScopedTest {
   }
 
   private static void requireTold(Noted noted, Explanation found) {
+    requireDrawn(noted, found);
     requireReported(noted, found.toJson());
     requireReported(noted, Reading.dataOf(found.toHtml()));
     requireTold(noted, found.reasons(concepts()));
+  }
+
+  /** The picture has the note too. Numbers that are not finite have no picture. */
+  private static void requireDrawn(Noted noted, Explanation found) {
+    final DoubleStream ends = DoubleStream.of(found.value(), found.reference(), found.leftover());
+    final DoubleStream parts = found.contributions().stream().mapToDouble(Contribution::value);
+    if (!DoubleStream.concat(ends, parts).allMatch(Double::isFinite)) {
+      assertEquals(AddendException.Code.FAILED_PRECONDITION, assertThrows(AddendException.class, found::toSvg).code());
+      return;
+    }
+    final List<String> drawn = Reading.notesOfPicture(found.toSvg()).stream().map(NotesTest::withoutSpaces)
+        .collect(Collectors.toList());
+    final Map<?, ?> report = (Map<?, ?>) JsonReader.object(found.toJson()).get("report");
+    final List<String> told =
+        JsonReader.texts(report.get("notes")).stream().filter(noted::isSaid).collect(Collectors.toList());
+    assertFalse(told.isEmpty(), "no such note");
+    for (String note : told) {
+      final String expected = withoutSpaces((noted.warning ? PRINTED : "Note: ") + note);
+      assertTrue(drawn.contains(expected), () -> "not drawn: " + drawn);
+    }
+  }
+
+  /** Lines are broken at spaces, and within words that are too long. */
+  private static String withoutSpaces(String text) {
+    return text.replace(" ", "");
   }
 
   private static void requireTold(Noted noted, Reasons found) {
