@@ -2,6 +2,7 @@ package dev.addend.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.addend.Job;
+import dev.addend.Model;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,7 +21,8 @@ import org.apache.spark.sql.SparkSession;
  * AddendSpark.runJob(spark, "/data/plan.json");                        // the shards of a job that are missing
  * }</pre>
  *
- * <p>Each executor loads a model once, with the native library and the LibTorch that Addend for Java finds there.
+ * <p>Each executor loads a model once, with the native library and the LibTorch that Addend for Java finds there. The driver
+ * needs both too: it tells the digest of the model, which every executor compares with that of its own file.
  */
 public final class AddendSpark {
   /** Results that are wrong, in one message. */
@@ -47,10 +49,11 @@ public final class AddendSpark {
    * @return the rows with the added columns
    * @throws IllegalArgumentException if a column is missing or holds no numbers, two columns would have one name, or this
    *     process does not see the model
+   * @throws dev.addend.AddendException if files of weights of an ONNX model are missing
    */
   public static Dataset<Row> explain(Dataset<Row> rows, ExplainConfig config) {
     final RowReader reader = RowReader.of(config, rows.schema());
-    final String sha256 = ModelFile.sha256(ModelFile.find(config.model()));
+    final String sha256 = Model.sha256(ModelFile.find(config.model()));
     return rows.mapPartitions(
         new ExplainPartitions(config, sha256, reader), Encoders.row(ResultColumns.behind(rows.schema(), config)));
   }
@@ -65,7 +68,7 @@ public final class AddendSpark {
    * @throws IllegalArgumentException if this process does not see the model
    */
   public static void register(SparkSession spark, String name, ExplainConfig config) {
-    final String sha256 = ModelFile.sha256(ModelFile.find(config.model()));
+    final String sha256 = Model.sha256(ModelFile.find(config.model()));
     spark.udf().register(name, new ExplainRow(config, sha256), ResultColumns.of(config));
   }
 

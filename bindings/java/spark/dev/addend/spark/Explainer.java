@@ -58,7 +58,7 @@ final class Explainer {
    */
   static Explainer load(ExplainConfig config, String sha256) {
     final Path file = ModelFile.find(config.model());
-    final String own = ModelFile.sha256(file);
+    final String own = Model.sha256(file);
     if (!own.equals(sha256)) {
       throw new IllegalStateException(file + " is not the model of the driver: its SHA-256 is " + own + ", there it is "
           + sha256 + "; all machines need the same file");

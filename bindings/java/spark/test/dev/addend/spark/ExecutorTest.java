@@ -1,16 +1,12 @@
 package dev.addend.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.ByteArrayOutputStream;
+import dev.addend.Model;
 import java.math.BigDecimal;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,12 +19,9 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** The parts that work in an executor, without one. */
 class ExecutorTest {
-  @TempDir Path folder;
-
   private static double[] numbers() {
     final double[] numbers = new double[Rows.COLUMNS];
     for (int column = 0; column < Rows.COLUMNS; column++) {
@@ -39,7 +32,7 @@ class ExecutorTest {
 
   @Test
   void threadsShareOneExplainer() throws Exception {
-    final String sha256 = ModelFile.sha256(Path.of(Rows.MODEL));
+    final String sha256 = Model.sha256(Path.of(Rows.MODEL));
     final ExplainConfig config = Rows.config().prefix("threads_");
     final ExecutorService threads = Executors.newFixedThreadPool(8);
     final List<Future<Explainer>> all = new ArrayList<>();
@@ -57,7 +50,7 @@ class ExecutorTest {
 
   @Test
   void explainersThatHaveToGoAreClosedByTheirLastUser() {
-    final String sha256 = ModelFile.sha256(Path.of(Rows.MODEL));
+    final String sha256 = Model.sha256(Path.of(Rows.MODEL));
     final ExplainConfig config = Rows.config().prefix("used_");
     final Explainer kept = Explainers.use(config, sha256, explainer -> {
       final double value = explainer.explain(numbers(), 1).get(0).value;
@@ -108,46 +101,5 @@ class ExecutorTest {
     assertEquals(List.of(), notes(new BigDecimal("0.0000"), decimal, "float32"));
     assertEquals(List.of(), notes(16777216L, DataTypes.LongType, "float32"));
     assertEquals(List.of(), notes(16777217L, DataTypes.LongType, "float64"));
-  }
-
-  /** An entry of external data, as ONNX files have it. */
-  private static byte[] entry(String name, int padding) throws Exception {
-    final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    bytes.write(new byte[padding]);
-    // Half of a key comes first.
-    bytes.write("\n\bloca".getBytes(StandardCharsets.US_ASCII));
-    bytes.write("\n\blocation".getBytes(StandardCharsets.US_ASCII));
-    bytes.write(0x12);
-    final byte[] path = name.getBytes(StandardCharsets.UTF_8);
-    if (path.length > 127) {
-      bytes.write(path.length & 0x7f | 0x80);
-      bytes.write(path.length >> 7);
-    } else {
-      bytes.write(path.length);
-    }
-    bytes.write(path);
-    bytes.write("and more".getBytes(StandardCharsets.US_ASCII));
-    return bytes.toByteArray();
-  }
-
-  @Test
-  void weightsInFilesBesideAModelBelongToItsDigest() throws Exception {
-    // At each place relative to the ends of what is read at once.
-    for (String name : List.of("model.onnx.data", "w".repeat(200))) {
-      for (int padding = (1 << 16) - 40; padding <= (1 << 16); padding++) {
-        final Path model = Files.write(folder.resolve("model.onnx"), entry(name, padding));
-        final Path weights = Files.writeString(folder.resolve(name), "weights");
-        final String digest = ModelFile.sha256(model);
-        assertEquals(digest, ModelFile.sha256(model));
-        Files.writeString(weights, "others!");
-        assertNotEquals(digest, ModelFile.sha256(model), name + " behind " + padding);
-      }
-    }
-    // A name of no file there counts for nothing.
-    final Path alone = Files.write(folder.resolve("alone.onnx"), entry("nowhere", 3));
-    final String digest = ModelFile.sha256(alone);
-    assertTrue(digest.matches("[0-9a-f]{64}"), digest);
-    Files.writeString(folder.resolve("nowhere"), "weights");
-    assertNotEquals(digest, ModelFile.sha256(alone));
   }
 }

@@ -360,6 +360,50 @@ class ExplainTest {
         heldout.length, AddendSpark.explain(Rows.frame(heldout, 4), config).filter("refused is null").count());
   }
 
+  /** Weights of a linear model with two outputs, whose contributions are products of a number and its weight. */
+  private static float[][] weights() {
+    final float[][] weights = new float[Rows.COLUMNS][];
+    for (int column = 0; column < Rows.COLUMNS; column++) {
+      weights[column] = new float[] {1, 1 + column};
+    }
+    return weights;
+  }
+
+  private void assertProducts(List<Row> found) {
+    assertEquals(heldout.length, found.size());
+    for (Row row : found) {
+      final float[] numbers = heldout[(int) (long) row.<Long>getAs("id")];
+      for (int column = 0; column < Rows.COLUMNS; column++) {
+        final double product = (1.0 + column) * numbers[column];
+        assertEquals(product, contributions(row)[column], 1e-5 * (1 + Math.abs(product)));
+      }
+    }
+  }
+
+  @Test
+  void weightsInFilesBesideAModelBelongToIt() throws Exception {
+    final Path model = folder.resolve("model.onnx");
+    final Path beside = OnnxFile.write(model, weights());
+    final Dataset<Row> rows = AddendSpark.explain(
+        Rows.frame(heldout, 2), ExplainConfig.of(model.toString(), Rows.names()).baseline(0).target("1"));
+    final byte[] content = Files.readAllBytes(beside);
+    content[7] ^= 1;
+    Files.write(beside, content);
+    assertSays("is not the model of the driver", failure(rows));
+    content[7] ^= 1;
+    Files.write(beside, content);
+    assertProducts(rows.collectAsList());
+  }
+
+  @Test
+  void sparkSendsWeightsWithTheirModel() throws Exception {
+    final Path model = folder.resolve("sent.onnx");
+    Cluster.session().sparkContext().addFile(OnnxFile.write(model, weights()).toString());
+    Cluster.session().sparkContext().addFile(model.toString());
+    final ExplainConfig config = ExplainConfig.of("sent.onnx", Rows.names()).baseline(0).target("1");
+    assertProducts(AddendSpark.explain(Rows.frame(heldout, 2), config).collectAsList());
+  }
+
   @Test
   void aKilledExecutorLosesNothing() {
     final Dataset<Row> rows = Rows.frame(heldout, 8);
