@@ -232,7 +232,7 @@ class EnginesTest(JobTest):
                 return subprocess.Popen([PROGRAM, "job", "run", self.plan] + arguments, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
 
-            deadline = time.monotonic() + 100
+            deadline = time.monotonic() + 600
             while json.loads(self.job("status", self.plan, "--json"))["done"] < made["shards"]:
                 self.assertLess(time.monotonic(), deadline)
                 workers = [worker for worker in workers if worker.poll() is None]

@@ -9,8 +9,12 @@ import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -52,7 +56,34 @@ final class Cluster {
         .config("spark.log.level", "ERROR")
         // Executors are killed here, and start again.
         .config("spark.deploy.maxExecutorRetries", -1)
+        // A machine that is busy with other things loses nobody.
+        .config("spark.network.timeout", "600s")
+        .config("spark.worker.timeout", 600)
         .getOrCreate();
+  }
+
+  /**
+   * Waits until both executors compute: each may be starting still, or again after a test that has killed it.
+   *
+   * @return their processes
+   */
+  static Set<Long> awaitBoth() {
+    final long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(5);
+    while (true) {
+      final Set<Long> processes = new HashSet<>(JavaSparkContext.fromSparkContext(session().sparkContext())
+          .parallelize(List.of(0, 1, 2, 3), 4)
+          .map(number -> {
+            // An executor has one core: while it waits, the other one takes the next task.
+            Thread.sleep(200);
+            return ProcessHandle.current().pid();
+          }).collect());
+      if (processes.size() == 2 && processes.stream().allMatch(Cluster::isExecutor)) {
+        return processes;
+      }
+      if (System.nanoTime() > end) {
+        throw new IllegalStateException("of two executors there are " + processes + " after five minutes");
+      }
+    }
   }
 
   /** Stops the cluster when all tests of this process have run: later JUnit has closed the classes that Spark stops with. */
@@ -92,13 +123,13 @@ final class Cluster {
 
   /** The executors that run now. */
   static List<ProcessHandle> executors() {
-    return ProcessHandle.current().children().filter(Cluster::isExecutor).collect(Collectors.toList());
+    return ProcessHandle.current().children().filter(child -> isExecutor(child.pid())).collect(Collectors.toList());
   }
 
-  /** Whether a child is one. Java itself does not tell command lines as long as these. */
-  private static boolean isExecutor(ProcessHandle child) {
+  /** Whether a process is one. Java itself does not tell command lines as long as these. */
+  private static boolean isExecutor(long process) {
     try {
-      return Files.readString(Path.of("/proc/" + child.pid() + "/cmdline")).contains("CoarseGrainedExecutorBackend");
+      return Files.readString(Path.of("/proc/" + process + "/cmdline")).contains("CoarseGrainedExecutorBackend");
     } catch (IOException e) {
       // The process has ended.
       return false;

@@ -1,7 +1,6 @@
 package dev.addend.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -21,6 +20,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -35,8 +35,12 @@ import org.junit.jupiter.api.io.TempDir;
 /** The shards of a job as tasks: the bytes of one process, whatever is lost or done twice. */
 @ExtendWith(Cluster.Stopped.class)
 class JobTest {
-  /** How many jobs lose executors at random; more in the long test. */
-  private static final int JOBS = Integer.getInteger("addend.spark.jobs", 2);
+  /** How many jobs lose executors at random, more in the long test; and the first one's number, by which it draws. */
+  private static final int JOBS = Integer.parseInt(System.getenv().getOrDefault("ADDEND_CHAOS_JOBS", "2"));
+  private static final int FIRST_JOB = Integer.parseInt(System.getenv().getOrDefault("ADDEND_CHAOS_FIRST_JOB", "0"));
+
+  /** Shards of the job that loses executors. */
+  private static final int SHARDS = 40;
 
   @TempDir Path folder;
 
@@ -124,12 +128,12 @@ class JobTest {
   void executorsGiveTheBytesOfOneProcess() throws IOException {
     make(10, 20);
     final String single = single();
+    final Set<Long> executors = Cluster.awaitBoth();
     final JsonNode status = json(AddendSpark.runJob(Cluster.session(), plan.toString()));
     assertEquals(status.path("shards").asLong(), status.path("done").asLong());
     assertEquals(20, status.path("done").asLong());
     assertWhole(single, 2000);
-    assertEquals(2, processes().size());
-    assertFalse(processes().contains(ProcessHandle.current().pid()));
+    assertEquals(executors, processes());
 
     // Shards that are there are not computed again, unless asked for.
     final Set<Long> before = processes();
@@ -162,6 +166,7 @@ class JobTest {
       twice.add(shard);
       twice.add(shard);
     }
+    Cluster.awaitBoth();
     AddendSpark.runShards(Cluster.session(), plan, JobPlanFile.read(plan), twice, true);
     assertEquals(20, files(".safetensors"));
     assertEquals(20, files(".json"));
@@ -169,43 +174,61 @@ class JobTest {
     assertWhole(single, 2000);
   }
 
-  private static void signal(ProcessHandle process, String signal) throws Exception {
-    assertEquals(0, new ProcessBuilder("kill", signal, Long.toString(process.pid())).start().waitFor());
+  /** Kills a process; says whether it was there still. */
+  private static boolean kill(ProcessHandle process) throws Exception {
+    return new ProcessBuilder("kill", "-9", Long.toString(process.pid())).redirectErrorStream(true).start().waitFor() == 0;
+  }
+
+  /**
+   * Runs the job, and kills executors amid it.
+   *
+   * @return how many
+   */
+  private int runAndKill(Random draw) throws Exception {
+    final SparkSession session = Cluster.session();
+    final CompletableFuture<String> run =
+        CompletableFuture.supplyAsync(() -> AddendSpark.runJob(session, plan.toString()));
+    // Spark ends a job of which one task has failed four times.
+    final int most = 1 + draw.nextInt(3);
+    final Set<Long> killed = new HashSet<>();
+    while (!run.isDone() && killed.size() < most) {
+      Thread.sleep(50 + draw.nextInt(300));
+      final long done = json(Job.status(plan)).path("done").asLong();
+      // Something is computed first, and something is left.
+      if (done == 0 || done == SHARDS) {
+        continue;
+      }
+      // A process that was killed is there until it has given back its memory.
+      final List<ProcessHandle> executors = Cluster.executors().stream()
+          .filter(process -> !killed.contains(process.pid())).collect(Collectors.toList());
+      if (!executors.isEmpty()) {
+        final ProcessHandle one = executors.get(draw.nextInt(executors.size()));
+        if (kill(one)) {
+          killed.add(one.pid());
+        }
+      }
+    }
+    assertEquals(SHARDS, json(run.get()).path("done").asLong());
+    return killed.size();
   }
 
   @Test
   void executorsThatAreKilledLoseNothing() throws Exception {
-    make(200, 40);
+    make(200, SHARDS);
     final String single = single();
-    final SparkSession session = Cluster.session();
     int killed = 0;
-    for (int seed = 0; seed < JOBS; seed++) {
-      final Random draw = new Random(seed);
-      final CompletableFuture<String> run =
-          CompletableFuture.supplyAsync(() -> AddendSpark.runJob(session, plan.toString()));
-      int left = 1 + draw.nextInt(3);
-      while (!run.isDone() && left > 0) {
-        Thread.sleep(50 + draw.nextInt(300));
-        final long done = json(Job.status(plan)).path("done").asLong();
-        // Something is computed first, and something is left.
-        if (done == 0 || done == 40) {
-          continue;
-        }
-        final List<ProcessHandle> executors = Cluster.executors();
-        if (!executors.isEmpty()) {
-          signal(executors.get(draw.nextInt(executors.size())), "-9");
-          left--;
-          killed++;
-        }
-      }
-      final JsonNode status = json(run.get());
-      assertEquals(40, status.path("done").asLong());
+    for (int number = FIRST_JOB; number < FIRST_JOB + JOBS; number++) {
+      final long begin = System.nanoTime();
+      final int own = runAndKill(new Random(number));
+      killed += own;
       assertWhole(single, 40000);
       assertEquals(0, json(Job.status(plan)).path("attempts").asLong());
       forget();
+      System.out.println(String.format(Locale.ROOT, "job %d of %d to %d: %d executors killed, %d in all, %.1f s", number,
+          FIRST_JOB, FIRST_JOB + JOBS - 1, own, killed, (System.nanoTime() - begin) * 1e-9));
     }
-    assertTrue(killed >= JOBS, killed + " executors were killed in " + JOBS + " jobs");
-    System.out.println(JOBS + " jobs, " + killed + " executors killed");
+    // A job may end before one is killed in it, on a machine that is busy with other things.
+    assertTrue(2 * killed >= JOBS, killed + " executors were killed in " + JOBS + " jobs");
   }
 
   @Test
