@@ -1,17 +1,20 @@
-"""Cost of Spark as the engine of a job, on this machine: the processor's time of the same shards as tasks and under xargs.
+"""Cost of Spark as the engine of a job, on this machine: the time of the same shards as tasks and under xargs.
 
-usage: spark_engine.py ADDEND ADDEND_JAR ADDEND_SPARK_JAR PYSPARK [--rows N] [--shards N] [--rounds N] [--json FILE]
+usage: spark_engine.py ADDEND ADDEND_JAR ADDEND_SPARK_JAR PYSPARK [--seconds S | --rows N] [--shards N] [--rounds N] [--json FILE]
 
 ADDEND is the program; the archives are addend.jar and addend-spark.jar; PYSPARK is the folder that tools/setup --pyspark fills.
-Each round runs two workers under xargs, then by spark-submit with a master, two workers and two executors. The time counts all
-processes of each, the JVMs and their start among it.
+Each round runs two workers under xargs, then by spark-submit with a master, two workers and two executors; both merge. The
+processor's time counts all processes of each, the JVMs and their start among it. A trial finds how many rows take a worker
+the seconds of a shard, 10 unless given. What a round has found is told on stderr at once.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import measure  # noqa: E402
 
+TRIAL = 100000  # rows
+BATCH = 256  # rows that a plan puts together
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 CONFIGURATION = """spark.master local-cluster[2,1,1024]
 spark.ui.enabled false
 spark.log.level ERROR
@@ -30,7 +36,11 @@ spark.sql.warehouse.dir %s
 
 
 def environment(pyspark, folder):
-    home, conf = os.path.join(os.path.abspath(pyspark), "pyspark"), os.path.join(folder, "conf")
+    # Executors work in Spark's home, which has to be a folder that can be written.
+    installed, home, conf = os.path.join(pyspark, "pyspark"), os.path.join(folder, "spark"), os.path.join(folder, "conf")
+    os.mkdir(home)
+    for name in os.listdir(installed):
+        os.symlink(os.path.join(installed, name), os.path.join(home, name))
     os.mkdir(conf)
     with open(os.path.join(conf, "spark-defaults.conf"), "w") as file:
         file.write(CONFIGURATION % (os.path.join(folder, "local"), os.path.join(folder, "warehouse")))
@@ -39,24 +49,50 @@ def environment(pyspark, folder):
 
 
 def spent(command, environment, text=""):
-    """(seconds of the clock, seconds of the processor) of a command and all that it starts and waits for."""
+    """(seconds of the clock, seconds of the processor) of a command and of all processes that it starts."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, env=environment, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           universal_newlines=True)
     if done.returncode:
         raise SystemExit("%s\n%s" % (" ".join(command), done.stderr[-3000:]))
+    seconds = time.monotonic() - begin
+    # Executors may end after the driver, and become children of this process then.
+    try:
+        while True:
+            os.wait()
+    except ChildProcessError:
+        pass
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.monotonic() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def make_plan(arguments, folder, rows, shards):
+    data, model, plan = (os.path.join(folder, name) for name in ("rows.npy", "model.pt", "plan.json"))
+    shutil.rmtree(os.path.join(folder, "plan.out"), ignore_errors=True)
+    measure.make_model(model)
+    measure.make_rows(data, rows)
+    measure.run(arguments.addend, "job", "plan", model, "--input", data, "--baseline", "0", "--target", "0", "--shards",
+                str(shards), "--out", plan)
+    return plan
+
+
+def rows_of(arguments, folder):
+    """How many rows make shards of the seconds that are asked for, by a trial."""
+    plan = make_plan(arguments, folder, TRIAL, 1)
+    measure.run(arguments.addend, "job", "run", plan)
+    seconds = json.loads(measure.run(arguments.addend, "job", "status", plan, "--json")[1])["seconds"]
+    batches = max(1, round(arguments.seconds / seconds * TRIAL / BATCH))
+    return batches * BATCH * arguments.shards
+
+
+def spread(numbers):
+    return {"minimum": min(numbers), "median": statistics.median(numbers), "maximum": max(numbers)}
 
 
 def compare(arguments, folder):
     own = environment(arguments.pyspark, folder)
-    data, model, plan = (os.path.join(folder, name) for name in ("rows.npy", "model.pt", "plan.json"))
-    out = os.path.join(folder, "plan.out")
-    measure.make_model(model)
-    measure.make_rows(data, arguments.rows)
-    measure.run(arguments.addend, "job", "plan", model, "--input", data, "--baseline", "0", "--target", "0",
-                "--shards", str(arguments.shards), "--out", plan)
+    rows = arguments.rows or rows_of(arguments, folder)
+    plan, out = make_plan(arguments, folder, rows, arguments.shards), os.path.join(folder, "plan.out")
     lines = "\n".join(" ".join("--shard %d" % shard for shard in range(first, arguments.shards, 2)) for first in range(2))
     ways = {
         "xargs": (["sh", "-c", "xargs -P 2 -L 1 '%s' job run '%s' && '%s' job merge '%s'" % (
@@ -64,9 +100,9 @@ def compare(arguments, folder):
         "spark": ([os.path.join(own["SPARK_HOME"], "bin", "spark-submit"), "--jars", arguments.addend_jar, "--class",
                    "dev.addend.spark.RunJob", arguments.addend_spark_jar, plan], ""),
     }
-    found = {"rows": arguments.rows, "shards": arguments.shards, "load": [], "shard_seconds": []}
+    found = {"rows": rows, "shards": arguments.shards, "load": [], "shard_seconds": {}}
     digests = set()
-    for _ in range(arguments.rounds):
+    for number in range(arguments.rounds):
         for name, (command, text) in ways.items():
             shutil.rmtree(out, ignore_errors=True)
             found["load"].append(os.getloadavg()[0])
@@ -75,12 +111,16 @@ def compare(arguments, folder):
             found.setdefault(name + "_processor_seconds", []).append(processor)
             with open(os.path.join(out, "merged.json")) as file:
                 digests.add(json.load(file)["result"]["sha256"])
-        status = json.loads(measure.run(arguments.addend, "job", "status", plan, "--json")[1])
-        found["shard_seconds"].append(status["seconds"] / arguments.shards)
+            status = json.loads(measure.run(arguments.addend, "job", "status", plan, "--json")[1])
+            found["shard_seconds"].setdefault(name, []).append(status["seconds"] / arguments.shards)
+            print("round %d of %d, %s: %.1f s, %.1f s of the processor, shards of %.1f s" % (
+                number + 1, arguments.rounds, name, seconds, processor, found["shard_seconds"][name][-1]), file=sys.stderr)
     if len(digests) != 1:
         raise SystemExit("the ways give different bytes: %s" % digests)
-    found["more_processor_seconds"] = min(found["spark_processor_seconds"]) - min(found["xargs_processor_seconds"])
-    found["spark_over_xargs"] = min(found["spark_processor_seconds"]) / min(found["xargs_processor_seconds"])
+    for kind in ("seconds", "processor_seconds"):
+        pairs = list(zip(found["spark_" + kind], found["xargs_" + kind]))
+        found["spark_over_xargs_" + kind] = spread([spark / xargs for spark, xargs in pairs])
+        found["spark_minus_xargs_" + kind] = spread([spark - xargs for spark, xargs in pairs])
     return found
 
 
@@ -88,11 +128,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("addend", "addend_jar", "addend_spark_jar", "pyspark"):
         parser.add_argument(name, type=os.path.abspath)
-    parser.add_argument("--rows", type=int, default=2000000)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--seconds", type=float, default=10)
+    size.add_argument("--rows", type=int)
     parser.add_argument("--shards", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
+    if ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0) != 0:
+        raise SystemExit("the time of orphans cannot be counted: prctl: %s" % os.strerror(ctypes.get_errno()))
     folder = tempfile.mkdtemp()
     try:
         found = compare(arguments, folder)
@@ -103,6 +147,11 @@ def main():
         with open(arguments.json, "w") as file:
             file.write(text + "\n")
     print(text)
+    for kind, what in (("seconds", "time"), ("processor_seconds", "processor's time")):
+        ratio = found["spark_over_xargs_" + kind]
+        print("%s of Spark over xargs in %d rounds of shards of %.1f s: minimum %.3f, median %.3f, maximum %.3f" % (
+            what, arguments.rounds, statistics.median(found["shard_seconds"]["xargs"]), ratio["minimum"], ratio["median"],
+            ratio["maximum"]), file=sys.stderr)
 
 
 if __name__ == "__main__":
