@@ -10,6 +10,8 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,25 @@ static_assert(ADDEND_LIBTORCH_CXX11_ABI == _GLIBCXX_USE_CXX11_ABI,
 
 namespace addend::api {
 
+// A text of the C interface; "" where it gives none.
+inline std::string OrEmpty(const char* text) { return text == nullptr ? "" : text; }
+
+// The list that a function of the C interface gives by position, which is the last of its arguments.
+template <typename T, typename Function, typename... Arguments>
+std::vector<T> Listed(size_t count, const Function& function, const Arguments&... arguments) {
+  std::vector<T> listed;
+  for (size_t k = 0; k < count; ++k) listed.emplace_back(function(arguments..., k));
+  return listed;
+}
+
+// The texts that a function of the C interface gives by position, up to the first NULL.
+template <typename Function, typename H>
+std::vector<std::string> Lines(const Function& function, const H* handle) {
+  std::vector<std::string> lines;
+  while (const char* line = function(handle, lines.size())) lines.emplace_back(line);
+  return lines;
+}
+
 // The exception for a status that is not OK.
 class Error : public std::runtime_error {
  public:
@@ -43,15 +64,10 @@ class Error : public std::runtime_error {
   std::string detail() const { return addend_status_detail(status_.get()); }
   // Data of the message, by key ("op", "module_path", ...); "" if there is none.
   std::string payload(const std::string& key) const {
-    const char* value = addend_status_payload(status_.get(), key.c_str());
-    return value == nullptr ? "" : value;
+    return OrEmpty(addend_status_payload(status_.get(), key.c_str()));
   }
   // The keys that have something.
-  std::vector<std::string> payload_keys() const {
-    std::vector<std::string> keys;
-    while (const char* key = addend_status_payload_key(status_.get(), keys.size())) keys.emplace_back(key);
-    return keys;
-  }
+  std::vector<std::string> payload_keys() const { return Lines(addend_status_payload_key, status_.get()); }
 
  private:
   std::shared_ptr<addend_status> status_;
@@ -60,6 +76,14 @@ class Error : public std::runtime_error {
 // Throws Error unless the status is OK.
 inline void Check(addend_status* status) {
   if (status != nullptr) throw Error(status);
+}
+
+// Calls a function of the C interface that gives what it makes by its last parameter; returns that. Throws like Check.
+template <typename... Parameters, typename... Arguments>
+auto Made(addend_status* (*function)(Parameters...), Arguments... arguments) {
+  std::remove_pointer_t<std::tuple_element_t<sizeof...(Arguments), std::tuple<Parameters...>>> made{};
+  Check(function(arguments..., &made));
+  return made;
 }
 
 // The owner of a handle. Copies share the handle.
@@ -79,10 +103,31 @@ class Handle {
   std::shared_ptr<H> handle_;
 };
 
+// The owner of a handle that is filled step by step: functions give the object itself, so that calls follow one
+// another.
+template <typename Own, typename H, void (*kRelease)(H*)>
+class Builder : public Handle<H, kRelease> {
+ public:
+  using Handle<H, kRelease>::Handle;
+
+ protected:
+  // Throws unless the status is OK.
+  Own& Set(addend_status* status) {
+    Check(status);
+    return static_cast<Own&>(*this);
+  }
+};
+
 // The text of a string of the C interface, which is released.
 inline std::string Take(addend_string* text) {
   const std::unique_ptr<addend_string, void (*)(addend_string*)> owner(text, addend_string_release);
   return std::string(addend_string_data(text), addend_string_size(text));
+}
+
+// The text that a function of the C interface makes.
+template <typename Function, typename... Arguments>
+std::string TextOf(const Function& function, const Arguments&... arguments) {
+  return Take(Made(function, arguments...));
 }
 
 // The release, "0.1.0", and the LibTorch that the library was built for, "1.13.1".
@@ -118,16 +163,9 @@ inline std::vector<Operator> Operators() {
 class Cancellation : public Handle<addend_cancellation, addend_cancellation_release> {
  public:
   // A switch that is off.
-  Cancellation() : Handle(Created()) {}
+  Cancellation() : Handle(Made(addend_cancellation_create)) {}
   // Ends the runs that look at it, each before its next operator.
   void Cancel() const { addend_cancellation_cancel(get()); }
-
- private:
-  static addend_cancellation* Created() {
-    addend_cancellation* cancellation = nullptr;
-    Check(addend_cancellation_create(&cancellation));
-    return cancellation;
-  }
 };
 
 template <typename T>
@@ -150,10 +188,8 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   template <typename T>
   static Tensor Copy(const std::vector<T>& numbers, const std::vector<int64_t>& dims) {
     static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
-    addend_tensor* tensor = nullptr;
-    Check(
-        addend_tensor_copy(numbers.data(), numbers.size() * sizeof(T), kDtypeOf<T>, dims.data(), dims.size(), &tensor));
-    return Tensor(tensor);
+    return Tensor(
+        Made(addend_tensor_copy, numbers.data(), numbers.size() * sizeof(T), kDtypeOf<T>, dims.data(), dims.size()));
   }
 
   // A tensor on the caller's memory of `num_bytes`, without a copy: `released`, if there is one, is called once nothing
@@ -190,29 +226,19 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   // A view like ToDlpack(), for libraries that know the older struct only, in which bools are bytes.
   DLManagedTensor* ToOlderDlpack() const { return static_cast<DLManagedTensor*>(Exported(0)); }
   // A tensor on the storage of an at::Tensor of this process's LibTorch, given by its address: FromLibTorch(&tensor).
-  static Tensor FromLibTorch(const void* at_tensor) {
-    addend_tensor* tensor = nullptr;
-    Check(addend_tensor_from_libtorch(at_tensor, &tensor));
-    return Tensor(tensor);
-  }
+  static Tensor FromLibTorch(const void* at_tensor) { return Tensor(Made(addend_tensor_from_libtorch, at_tensor)); }
   // The address of an at::Tensor on the same storage: *static_cast<at::Tensor*>(tensor.ToLibTorch().get()).
   std::shared_ptr<void> ToLibTorch() const {
-    void* at_tensor = nullptr;
-    Check(addend_tensor_to_libtorch(get(), &at_tensor));
-    return std::shared_ptr<void>(at_tensor, addend_libtorch_tensor_release);
+    return std::shared_ptr<void>(Made(addend_tensor_to_libtorch, get()), addend_libtorch_tensor_release);
   }
 
   // The sizes of its dimensions.
   std::vector<int64_t> sizes() const {
-    std::vector<int64_t> sizes(addend_tensor_num_dims(get()));
-    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_tensor_size(get(), d);
-    return sizes;
+    return Listed<int64_t>(addend_tensor_num_dims(get()), addend_tensor_size, get());
   }
   // In elements.
   std::vector<int64_t> strides() const {
-    std::vector<int64_t> strides(addend_tensor_num_dims(get()));
-    for (size_t d = 0; d < strides.size(); ++d) strides[d] = addend_tensor_stride(get(), d);
-    return strides;
+    return Listed<int64_t>(addend_tensor_num_dims(get()), addend_tensor_stride, get());
   }
   // Bytes of the elements, one behind the other.
   size_t num_bytes() const { return addend_tensor_num_bytes(get()); }
@@ -225,20 +251,14 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   template <typename T>
   std::vector<T> To() const {
     static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
-    addend_tensor* converted = nullptr;
-    Check(addend_tensor_to(get(), kDtypeOf<T>, "cpu", &converted));
-    const Tensor owner(converted);
+    const Tensor converted(Made(addend_tensor_to, get(), kDtypeOf<T>, "cpu"));
     size_t count = 1;
     for (const int64_t size : sizes()) count *= static_cast<size_t>(size);
-    const T* data = static_cast<const T*>(addend_tensor_data(converted));
+    const T* data = static_cast<const T*>(addend_tensor_data(converted.get()));
     return std::vector<T>(data, data + count);
   }
   // The tensor as PyTorch prints it, in several lines.
-  std::string ToString() const {
-    addend_string* text = nullptr;
-    Check(addend_tensor_to_string(get(), &text));
-    return Take(text);
-  }
+  std::string ToString() const { return TextOf(addend_tensor_to_string, get()); }
 
  private:
   // How many elements lie from the first to the last. The library judges sizes and strides, so that nonsense is 0 here.
@@ -253,9 +273,7 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     return strides.empty() ? contiguous : last + 1;
   }
   static Tensor Imported(void* managed, int32_t is_versioned) {
-    addend_tensor* tensor = nullptr;
-    Check(addend_tensor_from_dlpack(managed, is_versioned, &tensor));
-    return Tensor(tensor);
+    return Tensor(Made(addend_tensor_from_dlpack, managed, is_versioned));
   }
   void* Exported(uint32_t major) const {
     void* managed = nullptr;
@@ -266,70 +284,43 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
 };
 
 // The tensors of a .safetensors or .npy file. Files are written as .safetensors.
-class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release> {
+class TensorFile : public Builder<TensorFile, addend_tensor_file, addend_tensor_file_release> {
  public:
-  using Handle::Handle;
+  using Builder::Builder;
 
   // Reads a file.
-  static TensorFile Read(const std::string& path) {
-    addend_tensor_file* file = nullptr;
-    Check(addend_tensor_file_read(path.c_str(), &file));
-    return TensorFile(file);
-  }
+  static TensorFile Read(const std::string& path) { return TensorFile(Made(addend_tensor_file_read, path.c_str())); }
   // `name` stands for the path in messages.
   static TensorFile Decode(const std::string& bytes, const std::string& name = "bytes") {
-    addend_tensor_file* file = nullptr;
-    Check(addend_tensor_file_decode(bytes.data(), bytes.size(), name.c_str(), &file));
-    return TensorFile(file);
+    return TensorFile(Made(addend_tensor_file_decode, bytes.data(), bytes.size(), name.c_str()));
   }
   // An empty file, to be filled by Add.
-  static TensorFile Create() {
-    addend_tensor_file* file = nullptr;
-    Check(addend_tensor_file_create(&file));
-    return TensorFile(file);
-  }
+  static TensorFile Create() { return TensorFile(Made(addend_tensor_file_create)); }
 
   // The names of the tensors, in order; that of a .npy file is "".
   std::vector<std::string> names() const {
-    std::vector<std::string> names(addend_tensor_file_size(get()));
-    for (size_t k = 0; k < names.size(); ++k) names[k] = addend_tensor_file_name(get(), k);
-    return names;
+    return Listed<std::string>(addend_tensor_file_size(get()), addend_tensor_file_name, get());
   }
   // A tensor by its name, on the memory of the file.
-  Tensor tensor(const std::string& name) const {
-    addend_tensor* tensor = nullptr;
-    Check(addend_tensor_file_tensor(get(), name.c_str(), &tensor));
-    return Tensor(tensor);
-  }
+  Tensor tensor(const std::string& name) const { return Tensor(Made(addend_tensor_file_tensor, get(), name.c_str())); }
   // The first tensor of the file, which is the only one of a .npy file.
-  Tensor First() const {
-    addend_tensor* tensor = nullptr;
-    Check(addend_tensor_file_tensor(get(), nullptr, &tensor));
-    return Tensor(tensor);
-  }
+  Tensor First() const { return Tensor(Made(addend_tensor_file_tensor, get(), nullptr)); }
   // The metadata under a key; "" if there is none.
   std::string metadata(const std::string& key) const {
-    const char* value = addend_tensor_file_metadata(get(), key.c_str());
-    return value == nullptr ? "" : value;
+    return OrEmpty(addend_tensor_file_metadata(get(), key.c_str()));
   }
   // Adds a tensor, or replaces the one of that name.
   TensorFile& Add(const std::string& name, const Tensor& tensor) {
-    Check(addend_tensor_file_add(get(), name.c_str(), tensor.get()));
-    return *this;
+    return Set(addend_tensor_file_add(get(), name.c_str(), tensor.get()));
   }
   // Lets the file say something under a key.
   TensorFile& SetMetadata(const std::string& key, const std::string& value) {
-    Check(addend_tensor_file_set_metadata(get(), key.c_str(), value.c_str()));
-    return *this;
+    return Set(addend_tensor_file_set_metadata(get(), key.c_str(), value.c_str()));
   }
   // Writes it as .safetensors, all or nothing.
   void Write(const std::string& path) const { Check(addend_tensor_file_write(get(), path.c_str())); }
   // The bytes that Write would write.
-  std::string Encode() const {
-    addend_string* bytes = nullptr;
-    Check(addend_tensor_file_encode(get(), &bytes));
-    return Take(bytes);
-  }
+  std::string Encode() const { return TextOf(addend_tensor_file_encode, get()); }
 };
 
 // A description of the concepts that people are told of; docs/reasons.md describes it.
@@ -338,26 +329,14 @@ class Concepts : public Handle<addend_concepts, addend_concepts_release> {
   using Handle::Handle;
 
   // From {"format": "addend.concepts", "version": 1, ...}.
-  static Concepts Read(const std::string& json) {
-    addend_concepts* concepts = nullptr;
-    Check(addend_concepts_read(json.c_str(), &concepts));
-    return Concepts(concepts);
-  }
+  static Concepts Read(const std::string& json) { return Concepts(Made(addend_concepts_read, json.c_str())); }
 };
 
 // A page for a browser from what Attribution::ReasonsJson or Explanation::ReasonsJson gave.
-inline std::string ReasonsHtml(const std::string& json) {
-  addend_string* text = nullptr;
-  Check(addend_reasons_html(json.c_str(), &text));
-  return Take(text);
-}
+inline std::string ReasonsHtml(const std::string& json) { return TextOf(addend_reasons_html, json.c_str()); }
 
 // A page for a browser from what Model::InteractionsJson gave.
-inline std::string InteractionsHtml(const std::string& json) {
-  addend_string* text = nullptr;
-  Check(addend_interactions_html(json.c_str(), &text));
-  return Take(text);
-}
+inline std::string InteractionsHtml(const std::string& json) { return TextOf(addend_interactions_html, json.c_str()); }
 
 // One number and its parts: value = reference + contributions + leftover, up to the recovery error.
 class Explanation : public Handle<addend_explanation, addend_explanation_release> {
@@ -365,11 +344,7 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   using Handle::Handle;
 
   // From what Json() gave.
-  static Explanation Read(const std::string& json) {
-    addend_explanation* explanation = nullptr;
-    Check(addend_explanation_read(json.c_str(), &explanation));
-    return Explanation(explanation);
-  }
+  static Explanation Read(const std::string& json) { return Explanation(Made(addend_explanation_read, json.c_str())); }
 
   // The value that the model computed.
   double value() const { return addend_explanation_number(get(), ADDEND_NUMBER_VALUE); }
@@ -389,9 +364,11 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   // Baselines that the numbers are means over, and how a component's contribution varies with them; see addend.h.
   int64_t num_baselines() const { return addend_explanation_num_baselines(get()); }
   // The standard errors of the contributions, which are means over several baselines; NaN where there was one.
-  std::vector<double> StandardErrors() const { return ByComponent(addend_explanation_standard_error); }
+  std::vector<double> StandardErrors() const {
+    return Listed<double>(numc(), addend_explanation_standard_error, get());
+  }
   // The share of baselines under which a contribution has the sign of their mean; NaN where there was one.
-  std::vector<double> SameSign() const { return ByComponent(addend_explanation_same_sign); }
+  std::vector<double> SameSign() const { return Listed<double>(numc(), addend_explanation_same_sign, get()); }
   // The number that is explained: "[0, 7]", or "[0, 7] minus [0, 2]".
   std::string target() const { return addend_explanation_target(get()); }
   // How many components there are.
@@ -422,35 +399,14 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     return target() + sum;
   }
   // All of it as a page for a browser, which needs nothing else.
-  std::string Html() const {
-    addend_string* text = nullptr;
-    Check(addend_explanation_html(get(), &text));
-    return Take(text);
-  }
+  std::string Html() const { return TextOf(addend_explanation_html, get()); }
   // A picture in SVG for reports and e-mails: the way from the reference to the value, with the notes below it.
-  std::string Svg() const {
-    addend_string* text = nullptr;
-    Check(addend_explanation_svg(get(), &text));
-    return Take(text);
-  }
+  std::string Svg() const { return TextOf(addend_explanation_svg, get()); }
   // All of it as a JSON object.
-  std::string Json() const {
-    addend_string* text = nullptr;
-    Check(addend_explanation_json(get(), &text));
-    return Take(text);
-  }
+  std::string Json() const { return TextOf(addend_explanation_json, get()); }
   // Its reasons, {"format": "addend.reasons", ...}: concepts that moved it the way that was asked about, in order.
   std::string ReasonsJson(const Concepts& concepts) const {
-    addend_string* text = nullptr;
-    Check(addend_explanation_reasons(get(), concepts.get(), &text));
-    return Take(text);
-  }
-
- private:
-  std::vector<double> ByComponent(double (*number)(const addend_explanation*, int64_t)) const {
-    std::vector<double> numbers;
-    for (int64_t component = 0; component < numc(); ++component) numbers.push_back(number(get(), component));
-    return numbers;
+    return TextOf(addend_explanation_reasons, get(), concepts.get());
   }
 };
 
@@ -462,25 +418,19 @@ class Composition : public Handle<addend_composition, addend_composition_release
   // A composition of given parts: components [numc, *S], reference and leftover [*S]. `in_graph`: for Gradient().
   static Composition FromTensors(const Tensor& components, const Tensor& reference = {}, const Tensor& leftover = {},
                                  bool in_graph = false) {
-    addend_composition* composition = nullptr;
-    Check(addend_composition_from_tensors(components.get(), reference.get(), leftover.get(), in_graph ? 1 : 0,
-                                          &composition));
-    return Composition(composition);
+    return Composition(
+        Made(addend_composition_from_tensors, components.get(), reference.get(), leftover.get(), in_graph ? 1 : 0));
   }
   // `numc` -1: no more than needed.
   static Composition Diagonal(const Tensor& value, const std::vector<int64_t>& dims, const Tensor& baseline = {},
                               int64_t offset = 0, int64_t numc = -1) {
-    addend_composition* composition = nullptr;
-    Check(
-        addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), offset, numc, &composition));
-    return Composition(composition);
+    return Composition(
+        Made(addend_composition_diagonal, value.get(), dims.data(), dims.size(), baseline.get(), offset, numc));
   }
   // One component for each label, -1 standing for none. `numc` -1: no more than needed.
   static Composition FromLabels(const Tensor& value, const Tensor& labels, const Tensor& baseline = {},
                                 int64_t numc = -1) {
-    addend_composition* composition = nullptr;
-    Check(addend_composition_from_labels(value.get(), labels.get(), baseline.get(), numc, &composition));
-    return Composition(composition);
+    return Composition(Made(addend_composition_from_labels, value.get(), labels.get(), baseline.get(), numc));
   }
 
   // How many components it has.
@@ -491,9 +441,7 @@ class Composition : public Handle<addend_composition, addend_composition_release
   std::string device() const { return addend_composition_device(get()); }
   // The sizes of the value.
   std::vector<int64_t> sizes() const {
-    std::vector<int64_t> sizes(addend_composition_num_dims(get()));
-    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_composition_size(get(), d);
-    return sizes;
+    return Listed<int64_t>(addend_composition_num_dims(get()), addend_composition_size, get());
   }
   // All components, [numc, *S].
   Tensor components() const { return Part(ADDEND_COMPONENTS); }
@@ -508,42 +456,24 @@ class Composition : public Handle<addend_composition, addend_composition_release
   // The value that the model itself computed.
   Tensor value() const { return Part(ADDEND_VALUE); }
   // One component, [*S].
-  Tensor component(int64_t index) const {
-    addend_tensor* tensor = nullptr;
-    Check(addend_composition_component(get(), index, &tensor));
-    return Tensor(tensor);
-  }
+  Tensor component(int64_t index) const { return Tensor(Made(addend_composition_component, get(), index)); }
   // Some components, negative indices from the end, with the residual or with none.
   Composition Select(const std::vector<int64_t>& indices, bool with_residual = true) const {
-    addend_composition* composition = nullptr;
-    Check(addend_composition_select(get(), indices.data(), indices.size(), with_residual ? 1 : 0, &composition));
-    return Composition(composition);
+    return Composition(Made(addend_composition_select, get(), indices.data(), indices.size(), with_residual ? 1 : 0));
   }
   // The gradient of sum(cotangent * this) with respect to the parts of `input`, which was made in_graph and led here.
   Composition Gradient(const Composition& cotangent, const Composition& input) const {
-    addend_composition* gradient = nullptr;
-    Check(addend_composition_grad(get(), cotangent.get(), input.get(), &gradient));
-    return Composition(gradient);
+    return Composition(Made(addend_composition_grad, get(), cotangent.get(), input.get()));
   }
   // Explains one number of it, its components being named by their positions. Targets are text: "top1", "0,7", "7-2".
   Explanation Explain(const std::string& target = "top1") const {
-    addend_explanation* explanation = nullptr;
-    Check(addend_composition_explain(get(), target.c_str(), &explanation));
-    return Explanation(explanation);
+    return Explanation(Made(addend_composition_explain, get(), target.c_str()));
   }
   // All parts, as PyTorch prints tensors, in several lines.
-  std::string ToString() const {
-    addend_string* text = nullptr;
-    Check(addend_composition_to_string(get(), &text));
-    return Take(text);
-  }
+  std::string ToString() const { return TextOf(addend_composition_to_string, get()); }
 
  private:
-  Tensor Part(int32_t part) const {
-    addend_tensor* tensor = nullptr;
-    Check(addend_composition_part(get(), part, &tensor));
-    return Tensor(tensor);
-  }
+  Tensor Part(int32_t part) const { return Tensor(Made(addend_composition_part, get(), part)); }
 };
 
 // The results of a run or a call, in order, with its report; those of a model are its outputs, then its probes.
@@ -554,71 +484,41 @@ class Results : public Handle<addend_results, addend_results_release> {
   // How many results there are.
   size_t size() const { return addend_results_size(get()); }
   // The name of a result: "output", "output.1", the selector of a probe; "" where it has none.
-  std::string name(size_t index) const {
-    const char* name = addend_results_name(get(), index);
-    return name == nullptr ? "" : name;
-  }
+  std::string name(size_t index) const { return OrEmpty(addend_results_name(get(), index)); }
   // Whether a result is a composition.
   bool is_composition(size_t index) const { return addend_results_kind(get(), index) == ADDEND_RESULT_COMPOSITION; }
   // A composition among the results.
   Composition composition(size_t index = 0) const {
-    addend_composition* composition = nullptr;
-    Check(addend_results_composition(get(), index, &composition));
-    return Composition(composition);
+    return Composition(Made(addend_results_composition, get(), index));
   }
   // A tensor among the results, or the value of a composition.
-  Tensor tensor(size_t index = 0) const {
-    addend_tensor* tensor = nullptr;
-    Check(addend_results_tensor(get(), index, &tensor));
-    return Tensor(tensor);
-  }
+  Tensor tensor(size_t index = 0) const { return Tensor(Made(addend_results_tensor, get(), index)); }
   // `name` "": the first composition.
   Explanation Explain(const std::string& target = "top1", const std::string& name = "") const {
-    addend_explanation* explanation = nullptr;
-    Check(addend_results_explain(get(), name.empty() ? nullptr : name.c_str(), target.c_str(), &explanation));
-    return Explanation(explanation);
+    return Explanation(Made(addend_results_explain, get(), name.empty() ? nullptr : name.c_str(), target.c_str()));
   }
   // A number among the results.
-  double number(size_t index = 0) const {
-    double number = 0;
-    Check(addend_results_number(get(), index, &number));
-    return number;
-  }
+  double number(size_t index = 0) const { return Made(addend_results_number, get(), index); }
   // One of addend_result_kind.
   int32_t kind(size_t index) const { return addend_results_kind(get(), index); }
   // The type of a result of any kind; a number is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL.
   int32_t dtype(size_t index = 0) const { return addend_results_dtype(get(), index); }
   // The sizes of a result of any kind; a number has none.
   std::vector<int64_t> sizes(size_t index = 0) const {
-    std::vector<int64_t> sizes(addend_results_num_dims(get(), index));
-    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_results_dim_size(get(), index, d);
-    return sizes;
+    return Listed<int64_t>(addend_results_num_dims(get(), index), addend_results_dim_size, get(), index);
   }
   // Everything that a reader of the results has to know, one line each.
-  std::vector<std::string> notes() const {
-    std::vector<std::string> notes;
-    while (const char* note = addend_results_note(get(), notes.size())) notes.emplace_back(note);
-    return notes;
-  }
+  std::vector<std::string> notes() const { return Lines(addend_results_note, get()); }
   // Those of the notes that say that numbers may not mean what a reader takes them for.
-  std::vector<std::string> warnings() const {
-    std::vector<std::string> warnings;
-    while (const char* warning = addend_results_warning(get(), warnings.size())) warnings.emplace_back(warning);
-    return warnings;
-  }
+  std::vector<std::string> warnings() const { return Lines(addend_results_warning, get()); }
   // A number of the report by its key: "worst_recovery_error"; NaN where there is none.
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
   // A text of the report: "reference_is_model_on_baseline" or "reference_reason"; empty for any other key.
   std::string report_text(const std::string& key) const {
-    const char* text = addend_results_report_text(get(), key.c_str());
-    return text == nullptr ? "" : text;
+    return OrEmpty(addend_results_report_text(get(), key.c_str()));
   }
   // All of the report as a JSON object.
-  std::string ReportJson() const {
-    addend_string* text = nullptr;
-    Check(addend_results_report(get(), &text));
-    return Take(text);
-  }
+  std::string ReportJson() const { return TextOf(addend_results_report, get()); }
 };
 
 // Explained numbers, with the attributions of every element of the inputs.
@@ -629,92 +529,56 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
   // How many numbers are explained: the targets of the request, or the examples.
   size_t num_targets() const { return addend_attribution_num_targets(get()); }
   // One of the numbers, by component.
-  Explanation Explain(size_t target = 0) const {
-    addend_explanation* explanation = nullptr;
-    Check(addend_attribution_explain(get(), target, &explanation));
-    return Explanation(explanation);
-  }
+  Explanation Explain(size_t target = 0) const { return Explanation(Made(addend_attribution_explain, get(), target)); }
   // The explained tensor, the elements of each input, and the report.
-  Results results() const {
-    addend_results* results = nullptr;
-    Check(addend_attribution_results(get(), &results));
-    return Results(results);
-  }
+  Results results() const { return Results(Made(addend_attribution_results, get())); }
   // The attributions of the elements of an input, [targets, *S], or [*S] where each example has a target. Inputs inside
   // the model come behind the arguments.
   Tensor input(size_t index = 0) const { return results().tensor(index + 1); }
   // All of it as a JSON object.
-  std::string Json() const {
-    addend_string* text = nullptr;
-    Check(addend_attribution_json(get(), &text));
-    return Take(text);
-  }
+  std::string Json() const { return TextOf(addend_attribution_json, get()); }
   // The reasons of all targets, or of all examples, in their order.
   std::string ReasonsJson(const Concepts& concepts) const {
-    addend_string* text = nullptr;
-    Check(addend_attribution_reasons(get(), concepts.get(), &text));
-    return Take(text);
+    return TextOf(addend_attribution_reasons, get(), concepts.get());
   }
   // All of it as a page for a browser, which needs nothing else.
-  std::string Html() const {
-    addend_string* text = nullptr;
-    Check(addend_attribution_html(get(), &text));
-    return Take(text);
-  }
+  std::string Html() const { return TextOf(addend_attribution_html, get()); }
 };
 
 // A log of decisions: one record for each, on the disk before Append() returns. Any number of threads may use one.
 class AuditLog : public Handle<addend_audit_log, addend_audit_log_release> {
  public:
   // `options`: JSON, as addend_audit_log_open takes them.
-  explicit AuditLog(const std::string& path, const std::string& options = "{}") : Handle(Opened(path, options)) {}
+  explicit AuditLog(const std::string& path, const std::string& options = "{}")
+      : Handle(Made(addend_audit_log_open, path.c_str(), options.c_str())) {}
 
   // Appends a record and returns its line. `options`: JSON, as addend_audit_log_append takes them.
   std::string Append(const Attribution& attribution, const std::string& options = "{}") const {
-    addend_string* record = nullptr;
-    Check(addend_audit_log_append(get(), attribution.get(), options.c_str(), &record));
-    return Take(record);
+    return TextOf(addend_audit_log_append, get(), attribution.get(), options.c_str());
   }
   // Verifies a log; what was found, as JSON. `options`: JSON, as addend_audit_verify takes them.
   static std::string Verify(const std::string& path, const std::string& options = "{}") {
-    addend_string* text = nullptr;
-    Check(addend_audit_verify(path.c_str(), options.c_str(), &text));
-    return Take(text);
+    return TextOf(addend_audit_verify, path.c_str(), options.c_str());
   }
   // The log's end as JSON: {"path", "records", "hash", "torn_bytes"}.
-  std::string State() const {
-    addend_string* text = nullptr;
-    Check(addend_audit_log_state(get(), &text));
-    return Take(text);
-  }
-
- private:
-  static addend_audit_log* Opened(const std::string& path, const std::string& options) {
-    addend_audit_log* log = nullptr;
-    Check(addend_audit_log_open(path.c_str(), options.c_str(), &log));
-    return log;
-  }
+  std::string State() const { return TextOf(addend_audit_log_state, get()); }
 };
 
 // Options of a context. Each function gives the options themselves, so that calls follow one another.
-class ContextOptions : public Handle<addend_context_options, addend_context_options_release> {
+class ContextOptions : public Builder<ContextOptions, addend_context_options, addend_context_options_release> {
  public:
   // The defaults.
-  ContextOptions() : Handle(Created()) {}
+  ContextOptions() : Builder(Made(addend_context_options_create)) {}
 
   // Sets a choice of the policy: "preset", "faithful"; docs/policies.md has all of them.
   ContextOptions& Policy(const std::string& key, const std::string& value) {
-    Check(addend_context_options_set_policy(get(), key.c_str(), value.c_str()));
-    return *this;
+    return Set(addend_context_options_set_policy(get(), key.c_str(), value.c_str()));
   }
   // Rules as addend_rules_add takes them: an op and the principle of its rule ("pointwise"). Replaces earlier ones.
   ContextOptions& Rules(const std::vector<std::pair<std::string, std::string>>& rules) {
-    addend_rules* made = nullptr;
-    Check(addend_rules_create(&made));
-    const Handle<addend_rules, addend_rules_release> added(made);
-    for (const auto& [op, principle] : rules) Check(addend_rules_add(made, op.c_str(), principle.c_str()));
-    Check(addend_context_options_set_rules(get(), made));
-    return *this;
+    const Handle<addend_rules, addend_rules_release> added(Made(addend_rules_create));
+    for (const auto& [op, principle] : rules) Check(addend_rules_add(added.get(), op.c_str(), principle.c_str()));
+    return Set(addend_context_options_set_rules(get(), added.get()));
   }
   // Gets a level of addend_log_level and a line of text, on the thread that runs. It must not throw.
   ContextOptions& Log(std::function<void(int32_t, const std::string&)> log) {
@@ -740,17 +604,7 @@ class ContextOptions : public Handle<addend_context_options, addend_context_opti
     return *this;
   }
   // Whether errors tell in their detail where in the library they come from.
-  ContextOptions& Detail(bool detail = true) {
-    Check(addend_context_options_set_detail(get(), detail ? 1 : 0));
-    return *this;
-  }
-
- private:
-  static addend_context_options* Created() {
-    addend_context_options* options = nullptr;
-    Check(addend_context_options_create(&options));
-    return options;
-  }
+  ContextOptions& Detail(bool detail = true) { return Set(addend_context_options_set_detail(get(), detail ? 1 : 0)); }
 };
 
 // A policy with what surrounds a run. Immutable; Context() holds the defaults.
@@ -758,11 +612,7 @@ class Context : public Handle<addend_context, addend_context_release> {
  public:
   using Handle::Handle;
 
-  static Context Of(const ContextOptions& options) {
-    addend_context* context = nullptr;
-    Check(addend_context_create(options.get(), &context));
-    return Context(context);
-  }
+  static Context Of(const ContextOptions& options) { return Context(Made(addend_context_create, options.get())); }
   // Context::Of({{"preset", "faithful"}, {"segments", "4"}})
   static Context Of(const std::vector<std::pair<std::string, std::string>>& policy) {
     ContextOptions options;
@@ -770,79 +620,45 @@ class Context : public Handle<addend_context, addend_context_release> {
     return Of(options);
   }
   // Every choice of the policy: a JSON object of texts.
-  std::string PolicyJson() const {
-    addend_string* text = nullptr;
-    Check(addend_context_policy(get(), &text));
-    return Take(text);
-  }
+  std::string PolicyJson() const { return TextOf(addend_context_policy, get()); }
 };
 
 // A request: what is asked of a model. The functions that begin with Split and Baseline speak of the input that was
 // added last.
-class Request : public Handle<addend_request, addend_request_release> {
+class Request : public Builder<Request, addend_request, addend_request_release> {
  public:
   // A request without inputs.
-  Request() : Handle(Created()) {}
+  Request() : Builder(Made(addend_request_create)) {}
 
   // `name` "": the next argument of the model.
   Request& Input(const Tensor& value, const std::string& name = "") {
-    Check(addend_request_add_input(get(), name.empty() ? nullptr : name.c_str(), value.get()));
-    return *this;
+    return Set(addend_request_add_input(get(), name.empty() ? nullptr : name.c_str(), value.get()));
   }
   // Adds a tensor inside the model, selected as by Probe(), as one more input: see addend_request_add_inside.
-  Request& Inside(const std::string& selector) {
-    Check(addend_request_add_inside(get(), selector.c_str()));
-    return *this;
-  }
+  Request& Inside(const std::string& selector) { return Set(addend_request_add_inside(get(), selector.c_str())); }
   // One component for each position along a dimension, or along several; negative ones count from the end.
   Request& SplitAlong(const std::vector<int64_t>& dims) {
-    Check(addend_request_split_dims(get(), dims.data(), dims.size()));
-    return *this;
+    return Set(addend_request_split_dims(get(), dims.data(), dims.size()));
   }
   // One component for each label, -1 standing for none.
-  Request& SplitByLabels(const Tensor& labels) {
-    Check(addend_request_split_labels(get(), labels.get()));
-    return *this;
-  }
+  Request& SplitByLabels(const Tensor& labels) { return Set(addend_request_split_labels(get(), labels.get())); }
   // Components as given, [numc, *S]; the rest of the input is its reference.
-  Request& SplitIntoParts(const Tensor& parts) {
-    Check(addend_request_split_parts(get(), parts.get()));
-    return *this;
-  }
+  Request& SplitIntoParts(const Tensor& parts) { return Set(addend_request_split_parts(get(), parts.get())); }
   // Sets the value that means "nothing", zero unless given: a tensor that broadcasts to the input, or a number.
-  Request& Baseline(const Tensor& baseline) {
-    Check(addend_request_set_baseline(get(), baseline.get()));
-    return *this;
-  }
+  Request& Baseline(const Tensor& baseline) { return Set(addend_request_set_baseline(get(), baseline.get())); }
   // Several baselines [K, *], of whose attributions the means are given.
-  Request& Baselines(const Tensor& baselines) {
-    Check(addend_request_set_baselines(get(), baselines.get()));
-    return *this;
-  }
-  Request& Baseline(double baseline) {
-    Check(addend_request_set_baseline_number(get(), baseline));
-    return *this;
-  }
+  Request& Baselines(const Tensor& baselines) { return Set(addend_request_set_baselines(get(), baselines.get())); }
+  Request& Baseline(double baseline) { return Set(addend_request_set_baseline_number(get(), baseline)); }
   // Sets a baseline by a word: "mean:FILE", "median:FILE", "buffer:NAME", "mean", "blur" or "blur:SIGMA".
-  Request& Baseline(const std::string& word) {
-    Check(addend_request_set_baseline_word(get(), word.c_str()));
-    return *this;
-  }
+  Request& Baseline(const std::string& word) { return Set(addend_request_set_baseline_word(get(), word.c_str())); }
   Request& Baseline(const char* word) { return Baseline(std::string(word)); }
   // Sets where the input's components start on the component axis that all inputs share.
-  Request& FirstComponent(int64_t first) {
-    Check(addend_request_set_first_component(get(), first));
-    return *this;
-  }
+  Request& FirstComponent(int64_t first) { return Set(addend_request_set_first_component(get(), first)); }
   // Adds a number for Model::Attribute to explain.
-  Request& Target(const std::string& target) {
-    Check(addend_request_add_target(get(), target.c_str()));
-    return *this;
-  }
+  Request& Target(const std::string& target) { return Set(addend_request_add_target(get(), target.c_str())); }
   // Sets an option of addend_request_set_option() by its key: "timeout", "2.5".
   Request& Option(const std::string& key, const std::string& value) {
-    Check(addend_request_set_option(get(), key.c_str(), value.c_str()));
-    return *this;
+    return Set(addend_request_set_option(get(), key.c_str(), value.c_str()));
   }
   // Begin: options, by their keys; the lines are made of core/explain/request_options.txt
   // The tensor that targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe.
@@ -872,58 +688,35 @@ class Request : public Handle<addend_request, addend_request_release> {
   Request& VerifyReference(bool verify = true) { return Option("verify_reference", verify ? "true" : "false"); }
   // End: options
   // Begins a further example, for Model::Record and Model::CheckTrace: the inputs that follow belong to it.
-  Request& NextExample() {
-    Check(addend_request_next_example(get()));
-    return *this;
-  }
+  Request& NextExample() { return Set(addend_request_next_example(get())); }
   // Sets how the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
   Request& Structure(const std::string& structure) {
-    Check(addend_request_set_structure(get(), structure.c_str()));
-    return *this;
+    return Set(addend_request_set_structure(get(), structure.c_str()));
   }
   // Names the next component of the input that was added last, for people.
-  Request& Name(const std::string& component) {
-    Check(addend_request_add_name(get(), component.c_str()));
-    return *this;
-  }
+  Request& Name(const std::string& component) { return Set(addend_request_add_name(get(), component.c_str())); }
   // Names the components of the input that was added last, in their order.
   Request& Names(const std::vector<std::string>& components) {
     for (const std::string& component : components) Name(component);
     return *this;
   }
   // Asks for the composition of an inner tensor: a module by its path, an operator by its number or name.
-  Request& Probe(const std::string& selector) {
-    Check(addend_request_add_probe(get(), selector.c_str()));
-    return *this;
-  }
+  Request& Probe(const std::string& selector) { return Set(addend_request_add_probe(get(), selector.c_str())); }
   // A parameter of a live model, so that reports name operators by what they read.
   Request& Parameter(const std::string& name, const Tensor& tensor) {
-    Check(addend_request_add_parameter(get(), name.c_str(), tensor.get()));
-    return *this;
+    return Set(addend_request_add_parameter(get(), name.c_str(), tensor.get()));
   }
   // A buffer of a live model: like a parameter, but not learned.
   Request& Buffer(const std::string& name, const Tensor& tensor) {
-    Check(addend_request_add_buffer(get(), name.c_str(), tensor.get()));
-    return *this;
+    return Set(addend_request_add_buffer(get(), name.c_str(), tensor.get()));
   }
   // Who may end runs of this request.
   Request& CancelledBy(const Cancellation& cancellation) {
-    Check(addend_request_set_cancellation(get(), cancellation.get()));
-    return *this;
+    return Set(addend_request_set_cancellation(get(), cancellation.get()));
   }
   // Asks for one of the model's results; results that are not asked for are left out. Without any call, all are
   // decomposed.
-  Request& Output(const std::string& name) {
-    Check(addend_request_add_output(get(), name.c_str()));
-    return *this;
-  }
-
- private:
-  static addend_request* Created() {
-    addend_request* request = nullptr;
-    Check(addend_request_create(&request));
-    return request;
-  }
+  Request& Output(const std::string& name) { return Set(addend_request_add_output(get(), name.c_str())); }
 };
 
 class Model;
@@ -935,9 +728,7 @@ class Plan : public Handle<addend_plan, addend_plan_release> {
 
   // Attributes the plan's targets for the inputs of a request.
   Attribution Attribute(const Request& request) const {
-    addend_attribution* attribution = nullptr;
-    Check(addend_plan_attribute(get(), request.get(), &attribution));
-    return Attribution(attribution);
+    return Attribution(Made(addend_plan_attribute, get(), request.get()));
   }
   // Attributes the plan's targets for a tensor, which is the only input of the model.
   Attribution Attribute(const Tensor& value) const {
@@ -959,42 +750,23 @@ class Plan : public Handle<addend_plan, addend_plan_release> {
 class Job : public Handle<addend_job, addend_job_release> {
  public:
   // Opens the plan of a job.
-  explicit Job(const std::string& plan) : Handle(Opened(plan)) {}
+  explicit Job(const std::string& plan) : Handle(Made(addend_job_open, plan.c_str())) {}
 
   // Makes the plan of a job; what was made, as JSON. `options`: JSON, as addend_job_plan takes them.
   static std::string Plan(const std::string& plan, const std::string& model, const Request& request,
                           const std::string& options, const Context& context = {}) {
-    addend_string* text = nullptr;
-    Check(addend_job_plan(context.get(), plan.c_str(), model.c_str(), request.get(), options.c_str(), &text));
-    return Take(text);
+    return TextOf(addend_job_plan, context.get(), plan.c_str(), model.c_str(), request.get(), options.c_str());
   }
   // How far a job is, as JSON.
-  static std::string Status(const std::string& plan) {
-    addend_string* text = nullptr;
-    Check(addend_job_status(plan.c_str(), &text));
-    return Take(text);
-  }
+  static std::string Status(const std::string& plan) { return TextOf(addend_job_status, plan.c_str()); }
   // Checks all shards and puts them into one file; what was merged, as JSON.
-  static std::string Merge(const std::string& plan) {
-    addend_string* text = nullptr;
-    Check(addend_job_merge(plan.c_str(), &text));
-    return Take(text);
-  }
+  static std::string Merge(const std::string& plan) { return TextOf(addend_job_merge, plan.c_str()); }
 
   // How many shards it has.
   size_t NumShards() const { return addend_job_num_shards(get()); }
   // Computes a shard and commits it; its receipt, as JSON.
   std::string Run(int64_t shard, bool again = false) const {
-    addend_string* text = nullptr;
-    Check(addend_job_run(get(), shard, again ? "{\"again\": true}" : nullptr, &text));
-    return Take(text);
-  }
-
- private:
-  static addend_job* Opened(const std::string& plan) {
-    addend_job* job = nullptr;
-    Check(addend_job_open(plan.c_str(), &job));
-    return job;
+    return TextOf(addend_job_run, get(), shard, again ? "{\"again\": true}" : nullptr);
   }
 };
 
@@ -1004,36 +776,24 @@ class Program : public Handle<addend_program, addend_program_release> {
   using Handle::Handle;
 
   // Loads a program from a folder that Save wrote.
-  static Program Load(const std::string& folder) {
-    addend_program* program = nullptr;
-    Check(addend_program_load(folder.c_str(), &program));
-    return Program(program);
-  }
+  static Program Load(const std::string& folder) { return Program(Made(addend_program_load, folder.c_str())); }
   // Saves the program, with all tensors that it needs, in a folder.
   void Save(const std::string& folder) const { Check(addend_program_save(get(), folder.c_str())); }
   // A model that runs the program in place of the model that was recorded.
   inline Model AsModel() const;
   // Runs the program on other inputs. `options`: JSON, as addend_program_replay takes them.
   Results Replay(const Request& request, const std::string& options = "{}") const {
-    addend_results* results = nullptr;
-    Check(addend_program_replay(get(), request.get(), options.c_str(), &results));
-    return Results(results);
+    return Results(Made(addend_program_replay, get(), request.get(), options.c_str()));
   }
   // Writes a TorchScript file, for LibTorch without this library.
   void ExportTorchScript(const std::string& path) const {
     Check(addend_program_export_torchscript(get(), path.c_str()));
   }
   // A copy of the program in another floating-point type.
-  Program To(int32_t dtype) const {
-    addend_program* copy = nullptr;
-    Check(addend_program_to(get(), dtype, &copy));
-    return Program(copy);
-  }
+  Program To(int32_t dtype) const { return Program(Made(addend_program_to, get(), dtype)); }
   // Lists, as JSON, what a replay would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
-    addend_string* text = nullptr;
-    Check(addend_program_requirements(context.get(), get(), request.get(), &text));
-    return Take(text);
+    return TextOf(addend_program_requirements, context.get(), get(), request.get());
   }
   // How many operators the program calls.
   size_t num_operators() const { return addend_program_num_operators(get()); }
@@ -1048,10 +808,8 @@ class Program : public Handle<addend_program, addend_program_release> {
   std::vector<Output> outputs() const {
     std::vector<Output> outputs(addend_program_num_outputs(get()));
     for (size_t k = 0; k < outputs.size(); ++k) {
-      outputs[k] = {addend_program_output_name(get(), k), addend_program_output_dtype(get(), k), {}};
-      for (size_t d = 0; d < addend_program_output_num_dims(get(), k); ++d) {
-        outputs[k].sizes.push_back(addend_program_output_size(get(), k, d));
-      }
+      outputs[k] = {addend_program_output_name(get(), k), addend_program_output_dtype(get(), k),
+                    Listed<int64_t>(addend_program_output_num_dims(get(), k), addend_program_output_size, get(), k)};
     }
     return outputs;
   }
@@ -1064,28 +822,26 @@ class Program : public Handle<addend_program, addend_program_release> {
     return names;
   }
   // A short account of the program as a JSON object: how many operators and tensors, which inputs.
-  std::string SummaryJson() const {
-    addend_string* text = nullptr;
-    Check(addend_program_summary(get(), &text));
-    return Take(text);
-  }
+  std::string SummaryJson() const { return TextOf(addend_program_summary, get()); }
   // The operators under their source lines, as text. `options`: JSON, as addend_program_code_text takes them.
-  std::string CodeText(const std::string& options = "{}") const { return Text(addend_program_code_text, options); }
+  std::string CodeText(const std::string& options = "{}") const {
+    return TextOf(addend_program_code_text, get(), options.c_str());
+  }
   // The operators under their source lines, as a JSON object.
-  std::string CodeJson(const std::string& options = "{}") const { return Text(addend_program_code_json, options); }
+  std::string CodeJson(const std::string& options = "{}") const {
+    return TextOf(addend_program_code_json, get(), options.c_str());
+  }
   // The graph as a JSON object. `options`: JSON, as addend_program_graph_json takes them.
-  std::string GraphJson(const std::string& options = "{}") const { return Text(addend_program_graph_json, options); }
+  std::string GraphJson(const std::string& options = "{}") const {
+    return TextOf(addend_program_graph_json, get(), options.c_str());
+  }
   // The graph for Graphviz.
-  std::string GraphDot(const std::string& options = "{}") const { return Text(addend_program_graph_dot, options); }
+  std::string GraphDot(const std::string& options = "{}") const {
+    return TextOf(addend_program_graph_dot, get(), options.c_str());
+  }
   // The graph as a page for a browser, which needs nothing else.
-  std::string GraphHtml(const std::string& options = "{}") const { return Text(addend_program_graph_html, options); }
-
- private:
-  template <typename Function>
-  std::string Text(const Function& function, const std::string& options) const {
-    addend_string* text = nullptr;
-    Check(function(get(), options.c_str(), &text));
-    return Take(text);
+  std::string GraphHtml(const std::string& options = "{}") const {
+    return TextOf(addend_program_graph_html, get(), options.c_str());
   }
 };
 
@@ -1097,15 +853,11 @@ class Model : public Handle<addend_model, addend_model_release> {
 
   // Loads a TorchScript file, a program that torch.export saved (.pt2), or an ONNX model. `dtype` 0: as it is.
   static Model Load(const std::string& path, int32_t dtype = 0) {
-    addend_model* model = nullptr;
-    Check(addend_model_load(path.c_str(), dtype, &model));
-    return Model(model);
+    return Model(Made(addend_model_load, path.c_str(), dtype));
   }
   // Loads the bytes of such a file.
   static Model LoadBytes(const void* data, size_t size, int32_t dtype = 0) {
-    addend_model* model = nullptr;
-    Check(addend_model_load_bytes(data, size, dtype, &model));
-    return Model(model);
+    return Model(Made(addend_model_load_bytes, data, size, dtype));
   }
   // The SHA-256 of a file or of a folder of a program, as plans and records have it; see addend.h.
   static std::string Sha256(const std::string& path) {
@@ -1115,189 +867,130 @@ class Model : public Handle<addend_model, addend_model_release> {
   }
   // A copy on another device ("": the same) or of another dtype (0: the same).
   Model To(const std::string& device, int32_t dtype = 0) const {
-    addend_model* copy = nullptr;
-    Check(addend_model_to(get(), dtype, device.empty() ? nullptr : device.c_str(), &copy));
-    return Model(copy);
+    return Model(Made(addend_model_to, get(), dtype, device.empty() ? nullptr : device.c_str()));
   }
   // A model that runs other methods than forward().
   Model Methods(const std::vector<std::string>& methods) const {
     std::string names;
     for (const std::string& method : methods) names += (names.empty() ? "" : ",") + method;
-    addend_model* model = nullptr;
-    Check(addend_model_methods(get(), names.c_str(), &model));
-    return Model(model);
+    return Model(Made(addend_model_methods, get(), names.c_str()));
   }
   // The arguments that the model takes, in order.
   std::vector<std::string> input_names() const {
-    std::vector<std::string> names(addend_model_num_inputs(get()));
-    for (size_t k = 0; k < names.size(); ++k) names[k] = addend_model_input_name(get(), k);
-    return names;
+    return Listed<std::string>(addend_model_num_inputs(get()), addend_model_input_name, get());
   }
   // Lists, as JSON, what a run would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
-    addend_string* text = nullptr;
-    Check(addend_model_requirements(context.get(), get(), request.get(), &text));
-    return Take(text);
+    return TextOf(addend_model_requirements, context.get(), get(), request.get());
   }
   // Runs the plain model: its tensors, without compositions.
-  Results Run(const Request& request) const {
-    addend_results* results = nullptr;
-    Check(addend_model_run(get(), request.get(), &results));
-    return Results(results);
-  }
+  Results Run(const Request& request) const { return Results(Made(addend_model_run, get(), request.get())); }
   // Decomposes the outputs of the model, and the probes of the request: compositions with their report.
   Results Decompose(const Request& request, const Context& context = {}) const {
-    addend_results* results = nullptr;
-    Check(addend_model_decompose(context.get(), get(), request.get(), &results));
-    return Results(results);
+    return Results(Made(addend_model_decompose, context.get(), get(), request.get()));
   }
   // Forgets what was kept for requests with KeepReferences().
   void ForgetReferences() const { Check(addend_model_forget_references(get())); }
   // Attributes the targets of the request to every element of its inputs, by one sweep backward.
   Attribution Attribute(const Request& request, const Context& context = {}) const {
-    addend_attribution* attribution = nullptr;
-    Check(addend_model_attribute(context.get(), get(), request.get(), &attribution));
-    return Attribution(attribution);
+    return Attribution(Made(addend_model_attribute, context.get(), get(), request.get()));
   }
   // Plans attributions of requests like this one.
   Plan MakePlan(const Request& request, const Context& context = {}) const {
-    addend_plan* plan = nullptr;
-    Check(addend_model_plan(context.get(), get(), request.get(), &plan));
-    return Plan(plan);
+    return Plan(Made(addend_model_plan, context.get(), get(), request.get()));
   }
   // Records the model as a program. Further examples of the request teach the program other sizes.
-  Program Record(const Request& request) const {
-    addend_program* program = nullptr;
-    Check(addend_model_record(get(), request.get(), &program));
-    return Program(program);
-  }
+  Program Record(const Request& request) const { return Program(Made(addend_model_record, get(), request.get())); }
   // Checks, on further examples of the request, whether a recording stands for the model: JSON.
   std::string CheckTrace(const Request& request, const std::string& options = "{}") const {
-    addend_string* text = nullptr;
-    Check(addend_model_check_trace(get(), request.get(), options.c_str(), &text));
-    return Take(text);
+    return TextOf(addend_model_check_trace, get(), request.get(), options.c_str());
   }
   // Finds the interactions of groups in one target, {"format": "addend.interactions", ...}; see addend.h. Without
   // concepts each component is a group.
   std::string InteractionsJson(const Request& request, const Concepts& concepts = {},
                                const Context& context = {}) const {
-    addend_string* text = nullptr;
-    Check(addend_model_interactions(context.get(), get(), request.get(), concepts.get(), &text));
-    return Take(text);
+    return TextOf(addend_model_interactions, context.get(), get(), request.get(), concepts.get());
   }
   // Computes the exact Shapley values for the first output.
   Composition Shapley(const Request& request) const {
-    addend_composition* composition = nullptr;
-    Check(addend_model_shapley(get(), request.get(), &composition));
-    return Composition(composition);
+    return Composition(Made(addend_model_shapley, get(), request.get()));
   }
 };
 
-inline Model Program::AsModel() const {
-  addend_model* model = nullptr;
-  Check(addend_program_model(get(), &model));
-  return Model(model);
-}
+inline Model Program::AsModel() const { return Model(Made(addend_program_model, get())); }
 
 // The arguments of one call, in order: Call("aten::softmax", Arguments().Add(x).Add(int64_t{-1})).
-class Arguments : public Handle<addend_arguments, addend_arguments_release> {
+class Arguments : public Builder<Arguments, addend_arguments, addend_arguments_release> {
  public:
   // No arguments yet.
-  Arguments() : Handle(Created()) {}
+  Arguments() : Builder(Made(addend_arguments_create)) {}
 
   // Adds an argument: the next one of the operator, or that of the name.
   Arguments& Add(const Composition& value, const char* name = nullptr) {
-    Check(addend_arguments_add_composition(get(), name, value.get()));
-    return *this;
+    return Set(addend_arguments_add_composition(get(), name, value.get()));
   }
   Arguments& Add(const Tensor& value, const char* name = nullptr) {
-    Check(addend_arguments_add_tensor(get(), name, value.get()));
-    return *this;
+    return Set(addend_arguments_add_tensor(get(), name, value.get()));
   }
   Arguments& Add(int64_t value, const char* name = nullptr) {
-    Check(addend_arguments_add_i64(get(), name, value));
-    return *this;
+    return Set(addend_arguments_add_i64(get(), name, value));
   }
-  Arguments& Add(double value, const char* name = nullptr) {
-    Check(addend_arguments_add_f64(get(), name, value));
-    return *this;
-  }
+  Arguments& Add(double value, const char* name = nullptr) { return Set(addend_arguments_add_f64(get(), name, value)); }
   Arguments& Add(bool value, const char* name = nullptr) {
-    Check(addend_arguments_add_bool(get(), name, value ? 1 : 0));
-    return *this;
+    return Set(addend_arguments_add_bool(get(), name, value ? 1 : 0));
   }
   Arguments& Add(const std::vector<int64_t>& values, const char* name = nullptr) {
-    Check(addend_arguments_add_i64s(get(), name, values.data(), values.size()));
-    return *this;
+    return Set(addend_arguments_add_i64s(get(), name, values.data(), values.size()));
   }
   // Refused, because a literal would be taken for a bool: AddText takes it.
   Arguments& Add(const char* text, const char* name = nullptr) = delete;
   // Adds a text.
   Arguments& AddText(const std::string& text, const char* name = nullptr) {
-    Check(addend_arguments_add_str(get(), name, text.c_str()));
-    return *this;
+    return Set(addend_arguments_add_str(get(), name, text.c_str()));
   }
   // One of addend_dtype.
   Arguments& AddDtype(int32_t dtype, const char* name = nullptr) {
-    Check(addend_arguments_add_dtype(get(), name, dtype));
-    return *this;
+    return Set(addend_arguments_add_dtype(get(), name, dtype));
   }
   // Begins a list: the arguments that are added up to EndList() are its elements.
-  Arguments& BeginList(const char* name = nullptr) {
-    Check(addend_arguments_begin_list(get(), name));
-    return *this;
-  }
+  Arguments& BeginList(const char* name = nullptr) { return Set(addend_arguments_begin_list(get(), name)); }
   // Ends the list that BeginList began.
-  Arguments& EndList() {
-    Check(addend_arguments_end_list(get()));
-    return *this;
-  }
+  Arguments& EndList() { return Set(addend_arguments_end_list(get())); }
   // Adds None, for an optional argument.
-  Arguments& AddNone(const char* name = nullptr) {
-    Check(addend_arguments_add_none(get(), name));
-    return *this;
-  }
-
- private:
-  static addend_arguments* Created() {
-    addend_arguments* arguments = nullptr;
-    Check(addend_arguments_create(&arguments));
-    return arguments;
-  }
+  Arguments& AddNone(const char* name = nullptr) { return Set(addend_arguments_add_none(get(), name)); }
 };
 
+// Calls an operator by its name; where an argument is a composition, results that have components are, too.
 inline Results Call(const std::string& op, const Arguments& arguments, const Context& context = {}) {
-  addend_results* results = nullptr;
-  Check(addend_call(context.get(), op.c_str(), arguments.get(), &results));
-  return Results(results);
+  return Results(Made(addend_call, context.get(), op.c_str(), arguments.get()));
 }
 
 // Computes the exact Shapley values for the first result of such a call.
 inline Composition Shapley(const std::string& op, const Arguments& arguments) {
-  addend_composition* composition = nullptr;
-  Check(addend_call_shapley(op.c_str(), arguments.get(), &composition));
-  return Composition(composition);
+  return Composition(Made(addend_call_shapley, op.c_str(), arguments.get()));
 }
 
-// Tells a trace what a module has returned.
-inline void TellModuleOutputs(addend_trace* trace, const std::string& module_path, const std::vector<Tensor>& tensors) {
-  if (tensors.empty()) Check(addend_trace_add_module_output(trace, module_path.c_str(), 0, nullptr));
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    Check(addend_trace_add_module_output(trace, module_path.c_str(), static_cast<int64_t>(k), tensors[k].get()));
-  }
-}
-
-// Base of the scopes of live models: every LibTorch operator that this thread calls during the life of a scope is
-// recorded, whoever calls it, Call on plain tensors included. A scope belongs to the thread that begins it. Its inputs,
-// parameters, buffers and outputs are live tensors, known by their memory.
-class LiveScope : public Handle<addend_trace, addend_trace_release> {
+// Base of the scopes that record what this thread calls, and under which module.
+class ModuleScope : public Handle<addend_trace, addend_trace_release> {
  public:
+  using Handle::Handle;
+
   // Sets the module that the thread runs now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
   // Tells what a module has just returned, in order; see addend_trace_add_module_output.
   void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
-    TellModuleOutputs(get(), module_path, tensors);
+    if (tensors.empty()) Check(addend_trace_add_module_output(get(), module_path.c_str(), 0, nullptr));
+    for (size_t k = 0; k < tensors.size(); ++k) {
+      Check(addend_trace_add_module_output(get(), module_path.c_str(), static_cast<int64_t>(k), tensors[k].get()));
+    }
   }
+};
+
+// Base of the scopes of live models: every LibTorch operator that this thread calls during the life of a scope is
+// recorded, whoever calls it, Call on plain tensors included. A scope belongs to the thread that begins it. Its inputs,
+// parameters, buffers and outputs are live tensors, known by their memory.
+class LiveScope : public ModuleScope {
+ public:
   // Names an output of the model.
   void AddOutput(const std::string& name, const Tensor& tensor) {
     Check(addend_trace_add_output(get(), name.c_str(), tensor.get()));
@@ -1306,11 +999,7 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
   void AddNote(const std::string& note) { Check(addend_trace_add_note(get(), note.c_str())); }
   // Baseline of an input, as the model would be given it. Ends the recording, so that the model can be run there and
   // AddOnBaseline be told what it gave: the report then says how far the reference is from that.
-  Tensor Baseline(size_t input) {
-    addend_tensor* baseline = nullptr;
-    Check(addend_trace_baseline(get(), input, &baseline));
-    return Tensor(baseline);
-  }
+  Tensor Baseline(size_t input) { return Tensor(Made(addend_trace_baseline, get(), input)); }
   // `name`: of an output that is named already.
   void AddOnBaseline(const std::string& name, const Tensor& tensor) {
     Check(addend_trace_add_on_baseline(get(), name.c_str(), tensor.get()));
@@ -1321,14 +1010,8 @@ class LiveScope : public Handle<addend_trace, addend_trace_release> {
 
  protected:
   using Begins = addend_status* (*)(const addend_context*, const addend_request*, addend_trace**);
-  LiveScope(Begins begins, const Request& request, const Context& context) : Handle(Begun(begins, request, context)) {}
-
- private:
-  static addend_trace* Begun(Begins begins, const Request& request, const Context& context) {
-    addend_trace* trace = nullptr;
-    Check(begins(context.get(), request.get(), &trace));
-    return trace;
-  }
+  LiveScope(Begins begins, const Request& request, const Context& context)
+      : ModuleScope(Made(begins, context.get(), request.get())) {}
 };
 
 // A scope that decomposes a live model: the outputs that are named, then the probes.
@@ -1339,11 +1022,7 @@ class TracingScope : public LiveScope {
       : LiveScope(addend_trace_begin, request, context) {}
 
   // Stops recording.
-  Results End() {
-    addend_results* results = nullptr;
-    Check(addend_trace_end(get(), &results));
-    return Results(results);
-  }
+  Results End() { return Results(Made(addend_trace_end, get())); }
 };
 
 // A scope that attributes a live model: the targets of the request, which are elements of the first output that is
@@ -1355,46 +1034,22 @@ class AttributionScope : public LiveScope {
       : LiveScope(addend_trace_begin_attribution, request, context) {}
 
   // Stops recording.
-  Attribution End() {
-    addend_attribution* attribution = nullptr;
-    Check(addend_trace_end_attribution(get(), &attribution));
-    return Attribution(attribution);
-  }
+  Attribution End() { return Attribution(Made(addend_trace_end_attribution, get())); }
   // Stops recording, and plans attributions for inputs of the same sizes.
-  Plan EndPlan() {
-    addend_plan* plan = nullptr;
-    Check(addend_trace_end_plan(get(), &plan));
-    return Plan(plan);
-  }
+  Plan EndPlan() { return Plan(Made(addend_trace_end_plan, get())); }
 };
 
 // A scope that records a live model as a program. The inputs of the request are those of the program.
-class RecordingScope : public Handle<addend_trace, addend_trace_release> {
+class RecordingScope : public ModuleScope {
  public:
   // Begins recording.
-  explicit RecordingScope(const Request& request) : Handle(Begun(request)) {}
+  explicit RecordingScope(const Request& request)
+      : ModuleScope(Made(addend_trace_record, request.get(), nullptr, nullptr, nullptr)) {}
 
-  // Sets the module that the thread runs now: "encoder.layers.3"; "" outside.
-  void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
-  // Tells what a module has just returned, in order; see addend_trace_add_module_output.
-  void AddModuleOutputs(const std::string& module_path, const std::vector<Tensor>& tensors) {
-    TellModuleOutputs(get(), module_path, tensors);
-  }
   // Says that a tensor is an output of the program; several come in this order.
   void AddOutput(const Tensor& tensor) { Check(addend_trace_add_output(get(), "output", tensor.get())); }
   // Stops recording.
-  Program End() {
-    addend_program* program = nullptr;
-    Check(addend_trace_end_program(get(), &program));
-    return Program(program);
-  }
-
- private:
-  static addend_trace* Begun(const Request& request) {
-    addend_trace* trace = nullptr;
-    Check(addend_trace_record(request.get(), nullptr, nullptr, nullptr, &trace));
-    return trace;
-  }
+  Program End() { return Program(Made(addend_trace_end_program, get())); }
 };
 
 }  // namespace addend::api
