@@ -157,25 +157,16 @@ public sealed class Attribution : AddendObject
     public Reasons Reasons(Concepts concepts)
     {
         ArgumentNullException.ThrowIfNull(concepts);
-        AddendNative.addend_attribution_reasons(Handle, concepts.Handle, out StringHandle json);
-        return new Reasons(Text.Taken(json));
+        return new Reasons(Text.Of(Handle, concepts.Handle, AddendNative.addend_attribution_reasons));
     }
 
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>
-    public string ToJson()
-    {
-        AddendNative.addend_attribution_json(Handle, out StringHandle json);
-        return Text.Taken(json);
-    }
+    public string ToJson() => Text.Of(Handle, AddendNative.addend_attribution_json);
 
     /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
     /// <returns>The text.</returns>
-    public string ToHtml()
-    {
-        AddendNative.addend_attribution_html(Handle, out StringHandle html);
-        return Text.Taken(html);
-    }
+    public string ToHtml() => Text.Of(Handle, AddendNative.addend_attribution_html);
 
     private IReadOnlyList<AttributedOperator> ReadOperators()
     {

@@ -47,12 +47,8 @@ public sealed class AuditLog : AddendObject
     /// <param name="options">What is looked at; null: the chain alone.</param>
     /// <returns>What was found.</returns>
     /// <exception cref="FileNotFoundException">There is no such file.</exception>
-    public static AuditReport Verify(string path, VerifyOptions? options = null)
-    {
-        AddendNative.addend_audit_verify(
-            Files.Existing(path), (options ?? new VerifyOptions()).ToJson(), out StringHandle json);
-        return new AuditReport(Text.Taken(json));
-    }
+    public static AuditReport Verify(string path, VerifyOptions? options = null) => new(Text.Of(
+        Files.Existing(path), (options ?? new VerifyOptions()).ToJson(), AddendNative.addend_audit_verify));
 
     /// <summary>Appends a record; it is on the disk when this returns.</summary>
     /// <param name="attribution">What a model gave.</param>
@@ -79,8 +75,7 @@ public sealed class AuditLog : AddendObject
 
     private JsonElement State(string key)
     {
-        AddendNative.addend_audit_log_state(Handle, out StringHandle json);
-        using JsonDocument document = JsonDocument.Parse(Text.Taken(json));
+        using JsonDocument document = JsonDocument.Parse(Text.Of(Handle, AddendNative.addend_audit_log_state));
         return document.RootElement.GetProperty(key).Clone();
     }
 }

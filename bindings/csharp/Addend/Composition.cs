@@ -172,11 +172,7 @@ public sealed partial class Composition : AddendObject
 
     /// <summary>Its components and its residual, as PyTorch prints tensors.</summary>
     /// <returns>Several lines.</returns>
-    public override string ToString()
-    {
-        AddendNative.addend_composition_to_string(Handle, out StringHandle text);
-        return Text.Taken(text);
-    }
+    public override string ToString() => Text.Of(Handle, AddendNative.addend_composition_to_string);
 
     private static TensorHandle HandleOf(Tensor? tensor) => tensor is null ? TensorHandle.Null : tensor.Handle;
 

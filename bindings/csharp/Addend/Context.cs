@@ -84,14 +84,7 @@ public sealed class Context : AddendObject
     }
 
     /// <summary>Every choice of the policy as a JSON object of texts, overrides included.</summary>
-    public string PolicyJson
-    {
-        get
-        {
-            AddendNative.addend_context_policy(Handle, out StringHandle json);
-            return Text.Taken(json);
-        }
-    }
+    public string PolicyJson => Text.Of(Handle, AddendNative.addend_context_policy);
 
     private ContextHandle Handle => (ContextHandle)OwnedHandle;
 

@@ -66,37 +66,24 @@ public sealed record Explanation(
     public Reasons Reasons(Concepts concepts)
     {
         ArgumentNullException.ThrowIfNull(concepts);
-        AddendNative.addend_explanation_reasons(Handle, concepts.Handle, out StringHandle json);
-        return new Reasons(Text.Taken(json));
+        return new Reasons(Text.Of(Handle, concepts.Handle, AddendNative.addend_explanation_reasons));
     }
 
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>
     /// <exception cref="InvalidOperationException">Addend did not make this explanation.</exception>
-    public string ToJson()
-    {
-        AddendNative.addend_explanation_json(Handle, out StringHandle json);
-        return Text.Taken(json);
-    }
+    public string ToJson() => Text.Of(Handle, AddendNative.addend_explanation_json);
 
     /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
     /// <returns>The text.</returns>
     /// <exception cref="InvalidOperationException">Addend did not make this explanation.</exception>
-    public string ToHtml()
-    {
-        AddendNative.addend_explanation_html(Handle, out StringHandle html);
-        return Text.Taken(html);
-    }
+    public string ToHtml() => Text.Of(Handle, AddendNative.addend_explanation_html);
 
     /// <summary>A picture in SVG for reports and e-mails: the way from the reference to the value, a bar for each of the
     /// largest contributions, one for the others, and all notes.</summary>
     /// <returns>The text.</returns>
     /// <exception cref="InvalidOperationException">Addend did not make this explanation, or a number is not finite.</exception>
-    public string ToSvg()
-    {
-        AddendNative.addend_explanation_svg(Handle, out StringHandle svg);
-        return Text.Taken(svg);
-    }
+    public string ToSvg() => Text.Of(Handle, AddendNative.addend_explanation_svg);
 
     /// <summary>The explained number as a sum, in one line.</summary>
     public override string ToString() => string.Create(

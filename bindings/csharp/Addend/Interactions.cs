@@ -55,9 +55,5 @@ public sealed class Interactions
 
     /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
     /// <returns>The text.</returns>
-    public string ToHtml()
-    {
-        AddendNative.addend_interactions_html(_json, out StringHandle html);
-        return Text.Taken(html);
-    }
+    public string ToHtml() => Text.Of(_json, AddendNative.addend_interactions_html);
 }

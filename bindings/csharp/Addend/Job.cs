@@ -56,21 +56,13 @@ public sealed class Job : AddendObject
     /// <param name="plan">The file.</param>
     /// <returns>JSON: shards, done, missing, wrong, seconds_left and more.</returns>
     /// <exception cref="FileNotFoundException">There is no such file.</exception>
-    public static string Status(string plan)
-    {
-        AddendNative.addend_job_status(Files.Existing(plan), out StringHandle json);
-        return Text.Taken(json);
-    }
+    public static string Status(string plan) => Text.Of(Files.Existing(plan), AddendNative.addend_job_status);
 
     /// <summary>Checks every shard by its digest and puts all rows into one file.</summary>
     /// <param name="plan">The file.</param>
     /// <returns>JSON: path, sha256, rows, refused.</returns>
     /// <exception cref="InvalidOperationException">Shards are missing or damaged, or have two results.</exception>
-    public static string Merge(string plan)
-    {
-        AddendNative.addend_job_merge(Files.Existing(plan), out StringHandle json);
-        return Text.Taken(json);
-    }
+    public static string Merge(string plan) => Text.Of(Files.Existing(plan), AddendNative.addend_job_merge);
 
     /// <summary>Computes a shard and commits it as a whole.</summary>
     /// <param name="shard">From 0.</param>

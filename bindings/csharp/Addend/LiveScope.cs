@@ -7,7 +7,7 @@ namespace Addend;
 /// the base of <see cref="TracingScope"/> and <see cref="AttributionScope"/>. Inputs, parameters, buffers and outputs
 /// are live tensors, known by their memory. A scope belongs to the thread that begins it: it must not be held across an
 /// <c>await</c>.</summary>
-public abstract class LiveScope : AddendObject
+public abstract class LiveScope : ModuleScope
 {
     private protected delegate void Begins(ContextHandle context, RequestHandle request, out TraceHandle trace);
 
@@ -15,19 +15,6 @@ public abstract class LiveScope : AddendObject
         : base(Begin(begins, request, context, SourceLines.OfThisThread()))
     {
     }
-
-    private protected TraceHandle Handle => (TraceHandle)OwnedHandle;
-
-    /// <summary>Says where in the model the thread is now, for reports, probes and policy.</summary>
-    /// <param name="modulePath">The path, as <c>encoder.layers.3</c>; empty outside.</param>
-    public void SetModule(string modulePath) =>
-        AddendNative.addend_trace_set_module(Handle, Text.Checked(modulePath, nameof(modulePath)));
-
-    /// <summary>Tells what a module has just returned. The path of the module then means these tensors.</summary>
-    /// <param name="modulePath">The path, as <c>encoder.layers.3</c>.</param>
-    /// <param name="tensors">All tensors that it returns, in order; none where it returns none.</param>
-    public void AddModuleOutputs(string modulePath, params Tensor[] tensors) =>
-        ModuleOutputs.Tell(Handle, modulePath, tensors);
 
     /// <summary>Names a live tensor, which is known by its memory, as an output.</summary>
     /// <param name="name">What the output is called.</param>

@@ -18,7 +18,9 @@ public sealed class Model : AddendObject
     }
 
     /// <summary>The names of the arguments that the model takes, in order.</summary>
-    public IReadOnlyList<string> InputNames => _inputNames ??= ReadInputNames();
+    public IReadOnlyList<string> InputNames => _inputNames ??=
+        [.. Text.All(Handle, AddendNative.addend_model_num_inputs(Handle), AddendNative.addend_model_input_name)
+            .Select(name => name ?? "")];
 
     private ModelHandle Handle => (ModelHandle)OwnedHandle;
 
@@ -294,17 +296,6 @@ public sealed class Model : AddendObject
             AddendNative.addend_model_shapley(Handle, asked, out CompositionHandle composition);
             return new Composition(composition);
         }, cancellationToken);
-
-    private string[] ReadInputNames()
-    {
-        var names = new string[checked((int)AddendNative.addend_model_num_inputs(Handle))];
-        for (int index = 0; index < names.Length; index++)
-        {
-            nuint position = (nuint)index;
-            names[index] = Text.Borrowed(Handle, model => AddendNative.addend_model_input_name(model, position)) ?? "";
-        }
-        return names;
-    }
 
     /// <summary>Asks the library something by a request: a model, a plan, a program or a job.</summary>
     internal static T Ask<T>(Request request, Func<RequestHandle, T> question, CancellationToken cancellationToken)

@@ -34,11 +34,7 @@ public sealed class Reasons
 
     /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
     /// <returns>The text.</returns>
-    public string ToHtml()
-    {
-        AddendNative.addend_reasons_html(_json, out StringHandle html);
-        return Text.Taken(html);
-    }
+    public string ToHtml() => Text.Of(_json, AddendNative.addend_reasons_html);
 
     /// <summary>The decisions with their reasons, and the warnings: some lines for each decision, one for each
     /// warning.</summary>

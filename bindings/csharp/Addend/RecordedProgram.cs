@@ -84,14 +84,7 @@ public sealed class RecordedProgram : AddendObject
     /// <summary>A summary that is known before it runs, as a JSON object: <c>operators</c>, <c>inputs</c>,
     /// <c>output</c>, <c>values</c>, <c>guards</c>, and <c>free</c>, the dimensions of inputs that may have another
     /// size.</summary>
-    public string SummaryJson
-    {
-        get
-        {
-            AddendNative.addend_program_summary(Handle, out StringHandle json);
-            return Text.Taken(json);
-        }
-    }
+    public string SummaryJson => Text.Of(Handle, AddendNative.addend_program_summary);
 
     private ProgramHandle Handle => (ProgramHandle)OwnedHandle;
 
@@ -189,21 +182,15 @@ public sealed class RecordedProgram : AddendObject
     /// <summary>Its operators as text, each under the source lines that called it.</summary>
     /// <param name="options">How it is written; null: as by default.</param>
     /// <returns>Many lines.</returns>
-    public string Code(CodeOptions? options = null)
-    {
-        AddendNative.addend_program_code_text(Handle, (options ?? new CodeOptions()).ToJson(), out StringHandle text);
-        return Text.Taken(text);
-    }
+    public string Code(CodeOptions? options = null) =>
+        Text.Of(Handle, (options ?? new CodeOptions()).ToJson(), AddendNative.addend_program_code_text);
 
     /// <summary>Its code as a JSON object: <c>calls</c>, each with its <c>line</c>, and the <c>places</c> where they
     /// stand.</summary>
     /// <param name="options">How it is written; null: as by default.</param>
     /// <returns>The text.</returns>
-    public string CodeAsJson(CodeOptions? options = null)
-    {
-        AddendNative.addend_program_code_json(Handle, (options ?? new CodeOptions()).ToJson(), out StringHandle json);
-        return Text.Taken(json);
-    }
+    public string CodeAsJson(CodeOptions? options = null) =>
+        Text.Of(Handle, (options ?? new CodeOptions()).ToJson(), AddendNative.addend_program_code_json);
 
     /// <summary>Its graph as a JSON object: <c>nodes</c> in topological order and <c>edges</c>.</summary>
     /// <param name="numbers">What is known of each operator.</param>
@@ -211,8 +198,7 @@ public sealed class RecordedProgram : AddendObject
     public string GraphAsJson(params CallNumbers[] numbers)
     {
         var options = new JsonObject { ["numbers"] = CallNumbers.ToJson(numbers) };
-        AddendNative.addend_program_graph_json(Handle, options.ToJsonString(), out StringHandle json);
-        return Text.Taken(json);
+        return Text.Of(Handle, options.ToJsonString(), AddendNative.addend_program_graph_json);
     }
 
     /// <summary>Its graph for Graphviz.</summary>
@@ -222,8 +208,7 @@ public sealed class RecordedProgram : AddendObject
     public string GraphAsDot(bool sources = false, bool modules = true)
     {
         var options = new JsonObject { ["sources"] = sources, ["modules"] = modules };
-        AddendNative.addend_program_graph_dot(Handle, options.ToJsonString(), out StringHandle dot);
-        return Text.Taken(dot);
+        return Text.Of(Handle, options.ToJsonString(), AddendNative.addend_program_graph_dot);
     }
 
     /// <summary>Its graph as a page for a browser, which needs nothing else.</summary>
@@ -237,19 +222,14 @@ public sealed class RecordedProgram : AddendObject
             ["title"] = Text.Checked(title, nameof(title)),
             ["numbers"] = CallNumbers.ToJson(numbers),
         };
-        AddendNative.addend_program_graph_html(Handle, options.ToJsonString(), out StringHandle html);
-        return Text.Taken(html);
+        return Text.Of(Handle, options.ToJsonString(), AddendNative.addend_program_graph_html);
     }
 
     private IEnumerable<(string Name, ValueKind Kind)> Values()
     {
         nuint count = AddendNative.addend_program_num_values(Handle);
-        for (nuint index = 0; index < count; index++)
-        {
-            nuint position = index;
-            string name = Text.Borrowed(Handle, program => AddendNative.addend_program_value_name(program, position))!;
-            string kind = Text.Borrowed(Handle, program => AddendNative.addend_program_value_kind(program, position))!;
-            yield return (name, Enum.Parse<ValueKind>(kind, ignoreCase: true));
-        }
+        return Text.All(Handle, count, AddendNative.addend_program_value_name).Zip(
+            Text.All(Handle, count, AddendNative.addend_program_value_kind),
+            (name, kind) => (name!, Enum.Parse<ValueKind>(kind!, ignoreCase: true)));
     }
 }

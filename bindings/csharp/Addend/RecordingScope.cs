@@ -14,7 +14,7 @@ namespace Addend;
 /// </code>
 /// It belongs to the thread that begins it.
 /// </summary>
-public sealed class RecordingScope : AddendObject
+public sealed class RecordingScope : ModuleScope
 {
     private readonly SourceLines? _lines;
 
@@ -32,19 +32,6 @@ public sealed class RecordingScope : AddendObject
 
     internal RecordingScope(Request request, SourceLines? lines)
         : base(Begin(request, lines)) => _lines = lines;
-
-    private TraceHandle Handle => (TraceHandle)OwnedHandle;
-
-    /// <summary>Says where in the model the thread is now.</summary>
-    /// <param name="modulePath">The path, as <c>encoder.layers.3</c>; empty outside.</param>
-    public void SetModule(string modulePath) =>
-        AddendNative.addend_trace_set_module(Handle, Text.Checked(modulePath, nameof(modulePath)));
-
-    /// <summary>Tells what a module has just returned. The path of the module then means these tensors.</summary>
-    /// <param name="modulePath">The path, as <c>encoder.layers.3</c>.</param>
-    /// <param name="tensors">All tensors that it returns, in order; none where it returns none.</param>
-    public void AddModuleOutputs(string modulePath, params Tensor[] tensors) =>
-        ModuleOutputs.Tell(Handle, modulePath, tensors);
 
     /// <summary>Makes a live tensor, which is known by its memory, the program's next output.</summary>
     /// <param name="tensor">What a recorded operator gave.</param>

@@ -22,8 +22,8 @@ public sealed partial record Report
 
     internal static Report Of(ResultsHandle results)
     {
-        AddendNative.addend_results_report(results, out StringHandle json);
-        return Read(results) with { Json = Text.Taken(json) };
+        string json = Text.Of(results, AddendNative.addend_results_report); // throws where nothing was decomposed
+        return Read(results) with { Json = json };
     }
 
     private static long Count(ResultsHandle results, string key)

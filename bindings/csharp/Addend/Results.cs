@@ -36,7 +36,8 @@ public sealed class Results : AddendObject
 
     /// <summary>The names, in order: <c>output</c>, <c>output.1</c>, or <c>output.logits</c> of a dictionary, the
     /// selector of a probe; null where there is none.</summary>
-    public IReadOnlyList<string?> Names => _names ??= ReadNames();
+    public IReadOnlyList<string?> Names => _names ??=
+        Text.All(Handle, AddendNative.addend_results_size(Handle), AddendNative.addend_results_name);
 
     /// <summary>The report of the run. It is read once, and stays readable after that.</summary>
     public Report Report => _report ??= Report.Of(Handle);
@@ -120,17 +121,6 @@ public sealed class Results : AddendObject
     {
         AddendNative.addend_results_composition(Handle, Position(index), out CompositionHandle handle);
         return handle;
-    }
-
-    private string?[] ReadNames()
-    {
-        var names = new string?[Count];
-        for (int index = 0; index < names.Length; index++)
-        {
-            nuint position = (nuint)index;
-            names[index] = Text.Borrowed(Handle, results => AddendNative.addend_results_name(results, position));
-        }
-        return names;
     }
 
     private string Line(int index)

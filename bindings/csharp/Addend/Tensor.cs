@@ -199,11 +199,7 @@ public sealed partial class Tensor : AddendObject
 
     /// <summary>The tensor as PyTorch prints it.</summary>
     /// <returns>Several lines.</returns>
-    public override string ToString()
-    {
-        AddendNative.addend_tensor_to_string(Handle, out StringHandle text);
-        return Text.Taken(text);
-    }
+    public override string ToString() => Text.Of(Handle, AddendNative.addend_tensor_to_string);
 
     private static unsafe Tensor Copy(void* data, long count, int elementSize, DType dtype, long[] shape)
     {

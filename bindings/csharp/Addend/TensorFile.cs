@@ -17,19 +17,9 @@ public sealed class TensorFile : AddendObject
     }
 
     /// <summary>The names of the tensors, in order; that of a <c>.npy</c> file is empty.</summary>
-    public IReadOnlyList<string> Names
-    {
-        get
-        {
-            var names = new string[checked((int)AddendNative.addend_tensor_file_size(Handle))];
-            for (int index = 0; index < names.Length; index++)
-            {
-                nuint position = (nuint)index;
-                names[index] = Text.Borrowed(Handle, file => AddendNative.addend_tensor_file_name(file, position)) ?? "";
-            }
-            return names;
-        }
-    }
+    public IReadOnlyList<string> Names =>
+        [.. Text.All(Handle, AddendNative.addend_tensor_file_size(Handle), AddendNative.addend_tensor_file_name)
+            .Select(name => name ?? "")];
 
     private TensorFileHandle Handle => (TensorFileHandle)OwnedHandle;
 

@@ -52,6 +52,39 @@ internal static class Text
         }
     }
 
+    /// <summary>The texts that a function tells of their owner by position; null where it tells none.</summary>
+    internal static string?[] All<THandle>(THandle owner, nuint count, Func<THandle, nuint, IntPtr> read)
+        where THandle : SafeHandle
+    {
+        var texts = new string?[checked((int)count)];
+        for (int index = 0; index < texts.Length; index++)
+        {
+            nuint position = (nuint)index;
+            texts[index] = Borrowed(owner, handle => read(handle, position));
+        }
+        return texts;
+    }
+
+    /// <summary>A function of the C interface that makes a text of something.</summary>
+    internal delegate void Maker<in T>(T of, out StringHandle text);
+
+    /// <summary>A function of the C interface that makes a text of two things.</summary>
+    internal delegate void Maker<in T, in TOther>(T of, TOther other, out StringHandle text);
+
+    /// <summary>The text that a function makes.</summary>
+    internal static string Of<T>(T of, Maker<T> make)
+    {
+        make(of, out StringHandle text);
+        return Taken(text);
+    }
+
+    /// <summary>The text that a function makes of two things.</summary>
+    internal static string Of<T, TOther>(T of, TOther other, Maker<T, TOther> make)
+    {
+        make(of, other, out StringHandle text);
+        return Taken(text);
+    }
+
     /// <summary>Text that was computed for us: it is released here.</summary>
     internal static string Taken(StringHandle text) => Encoding.UTF8.GetString(TakenBytes(text));
 
