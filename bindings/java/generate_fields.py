@@ -26,12 +26,12 @@ _TYPES = {
 
 # Expressions that read a field of the report, which is read field by field.
 _REPORT = {
-    "count": 'count(results, "{0}")',
-    "number": 'AddendNative.addend_results_report_number(results, "{0}")',
-    "flag": 'count(results, "{0}") != 0',
-    "text": 'AddendNative.addend_results_report_text(results, "{0}")',
-    "seconds": 'time(results, "{0}")',
-    "texts": "{0}(results)",
+    "count": 'Math.round(number(results, "{0}"))',
+    "number": 'number(results, "{0}")',
+    "flag": 'number(results, "{0}") == 1',
+    "text": 'text(results, "{0}")',
+    "seconds": 'Duration.ofNanos(Math.round(number(results, "{0}") * 1e9))',
+    "texts": "results.lines(AddendNative::addend_results_{1})",
 }
 
 
@@ -67,7 +67,7 @@ def member(field):
 
 def reading(record, field):
     read = _REPORT[field.type] if record.name == "Report" else type_of(field)[1]
-    return "%s = %s;\n" % (blocks.camel(field.name), read.format(field.name))
+    return "%s = %s;\n" % (blocks.camel(field.name), read.format(field.name, field.name[:-1]))
 
 
 def getter(field):

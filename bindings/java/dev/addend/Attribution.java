@@ -33,9 +33,7 @@ public final class Attribution extends NativeObject {
    * @return the targets of the request, or the examples
    */
   public int size() {
-    try (Borrow borrow = new Borrow()) {
-      return (int) AddendNative.addend_attribution_num_targets(borrow.of(this));
-    }
+    return (int) handle().number(AddendNative::addend_attribution_num_targets);
   }
 
   /**
@@ -45,10 +43,8 @@ public final class Attribution extends NativeObject {
    * @return the explanation, as {@link Results#explain(Target)} would have it
    */
   public Explanation explain(int target) {
-    try (Borrow borrow = new Borrow()) {
-      final long attribution = borrow.of(this);
-      return new Explanation(Out.handle(out -> AddendNative.addend_attribution_explain(attribution, target, out)));
-    }
+    return new Explanation(
+        handle().made((attribution, out) -> AddendNative.addend_attribution_explain(attribution, target, out)));
   }
 
   /**
@@ -100,10 +96,7 @@ public final class Attribution extends NativeObject {
     if (size() > SHOWN) {
       lines.add("and " + (size() - SHOWN) + " more");
     }
-    for (String warning : warnings()) {
-      lines.add("Warning: " + warning);
-    }
-    return String.join("\n", lines);
+    return Text.lines(lines, warnings());
   }
 
   /**
@@ -113,10 +106,7 @@ public final class Attribution extends NativeObject {
    * @return new results
    */
   public Results results() {
-    try (Borrow borrow = new Borrow()) {
-      final long attribution = borrow.of(this);
-      return new Results(Out.handle(out -> AddendNative.addend_attribution_results(attribution, out)));
-    }
+    return new Results(handle().made(AddendNative::addend_attribution_results));
   }
 
   /**
@@ -125,7 +115,9 @@ public final class Attribution extends NativeObject {
    * @return what the model computed
    */
   public Tensor value() {
-    return tensor(0);
+    try (Results results = results()) {
+      return results.tensor(0);
+    }
   }
 
   /**
@@ -206,9 +198,8 @@ public final class Attribution extends NativeObject {
    */
   public Reasons reasons(Concepts concepts) {
     try (Borrow borrow = new Borrow()) {
-      final long attribution = borrow.of(this);
       final long own = borrow.of(concepts);
-      return new Reasons(Out.text(out -> AddendNative.addend_attribution_reasons(attribution, own, out)));
+      return new Reasons(handle().text((of, out) -> AddendNative.addend_attribution_reasons(of, own, out)));
     }
   }
 
@@ -218,10 +209,7 @@ public final class Attribution extends NativeObject {
    * @return a JSON object
    */
   public String toJson() {
-    try (Borrow borrow = new Borrow()) {
-      final long attribution = borrow.of(this);
-      return Out.text(out -> AddendNative.addend_attribution_json(attribution, out));
-    }
+    return handle().text(AddendNative::addend_attribution_json);
   }
 
   /**
@@ -230,15 +218,7 @@ public final class Attribution extends NativeObject {
    * @return a page that needs nothing else
    */
   public String toHtml() {
-    try (Borrow borrow = new Borrow()) {
-      final long attribution = borrow.of(this);
-      return Out.text(out -> AddendNative.addend_attribution_html(attribution, out));
-    }
+    return handle().text(AddendNative::addend_attribution_html);
   }
 
-  private Tensor tensor(int index) {
-    try (Results results = results()) {
-      return results.tensor(index);
-    }
-  }
 }

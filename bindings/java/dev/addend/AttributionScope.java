@@ -51,13 +51,10 @@ public final class AttributionScope extends LiveScope {
    * @return an explanation for each target, and a tensor for each input
    */
   public Attribution end() {
-    try (Borrow borrow = new Borrow()) {
-      final long trace = borrow.of(this);
-      return Thrown.run(() -> new Attribution(
-          Out.handle(out -> AddendNative.addend_trace_end_attribution(trace, out)),
-          request.ownNames(),
-          request.insideSelectors()));
-    }
+    return Thrown.run(() -> new Attribution(
+        handle().made(AddendNative::addend_trace_end_attribution),
+        request.ownNames(),
+        request.insideSelectors()));
   }
 
   /**
@@ -66,10 +63,7 @@ public final class AttributionScope extends LiveScope {
    * @return a plan, whose requests give the inputs in the order of this scope's request
    */
   public Plan endPlan() {
-    try (Borrow borrow = new Borrow()) {
-      final long trace = borrow.of(this);
-      return Thrown.run(() -> new Plan(
-          Out.handle(out -> AddendNative.addend_trace_end_plan(trace, out)), request.ownNames()));
-    }
+    return Thrown.run(() -> new Plan(
+        handle().made(AddendNative::addend_trace_end_plan), request.ownNames()));
   }
 }

@@ -112,10 +112,7 @@ public final class AuditLog extends NativeObject {
   }
 
   private Map<?, ?> state() {
-    try (Borrow borrow = new Borrow()) {
-      final long log = borrow.of(this);
-      return JsonReader.object(Out.text(out -> AddendNative.addend_audit_log_state(log, out)));
-    }
+    return JsonReader.object(handle().text(AddendNative::addend_audit_log_state));
   }
 
   private static long open(Path path, boolean keepInputs) {

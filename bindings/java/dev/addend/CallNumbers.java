@@ -49,11 +49,11 @@ public final class CallNumbers {
     return new CallNumbers(name, "bytes", values);
   }
 
-  static void put(JsonObject options, List<CallNumbers> numbers) {
+  static String toJson(CallNumbers... numbers) {
     final List<JsonObject> listed = new ArrayList<>();
     for (CallNumbers one : numbers) {
       listed.add(new JsonObject().put("name", one.name).put("unit", one.unit).put("values", one.values));
     }
-    options.putObjects("numbers", listed);
+    return listed.toString();
   }
 }

@@ -15,8 +15,6 @@ public final class Cancellation extends NativeObject {
 
   /** Ends the runs that hold this switch, and those that begin later. */
   public void cancel() {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_cancellation_cancel(borrow.of(this));
-    }
+    handle().run(AddendNative::addend_cancellation_cancel);
   }
 }

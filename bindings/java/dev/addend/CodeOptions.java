@@ -1,31 +1,13 @@
 package dev.addend;
 
-import java.util.Collections;
-import java.util.List;
+import java.util.Map;
 
 /** How {@link Program#code(CodeOptions)} writes. Immutable: each method gives a changed copy. */
-public final class CodeOptions {
-  private static final CodeOptions DEFAULTS =
-      new CodeOptions(true, false, false, false, Collections.emptyList(), null, Collections.emptyList());
+public final class CodeOptions extends Options<CodeOptions> {
+  private static final CodeOptions DEFAULTS = new CodeOptions(Map.of());
 
-  private final boolean succinct;
-  private final boolean color;
-  private final boolean names;
-  private final boolean marks;
-  private final List<String> include;
-  private final List<String> exclude; // null: what the library leaves out
-  private final List<CallNumbers> numbers;
-
-  private CodeOptions(
-      boolean succinct, boolean color, boolean names, boolean marks, List<String> include, List<String> exclude,
-      List<CallNumbers> numbers) {
-    this.succinct = succinct;
-    this.color = color;
-    this.names = names;
-    this.marks = marks;
-    this.include = include;
-    this.exclude = exclude;
-    this.numbers = numbers;
+  private CodeOptions(Map<String, String> members) {
+    super(members, CodeOptions::new);
   }
 
   /**
@@ -44,7 +26,7 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions succinct(boolean succinct) {
-    return new CodeOptions(succinct, color, names, marks, include, exclude, numbers);
+    return with("succinct", succinct);
   }
 
   /**
@@ -54,7 +36,7 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions color(boolean color) {
-    return new CodeOptions(succinct, color, names, marks, include, exclude, numbers);
+    return with("color", color);
   }
 
   /**
@@ -64,7 +46,7 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions names(boolean names) {
-    return new CodeOptions(succinct, color, names, marks, include, exclude, numbers);
+    return with("names", names);
   }
 
   /**
@@ -74,7 +56,7 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions marks(boolean marks) {
-    return new CodeOptions(succinct, color, names, marks, include, exclude, numbers);
+    return with("marks", marks);
   }
 
   /**
@@ -84,7 +66,7 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions include(String... patterns) {
-    return new CodeOptions(succinct, color, names, marks, List.of(patterns), exclude, numbers);
+    return with("include", patterns);
   }
 
   /**
@@ -94,7 +76,7 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions exclude(String... patterns) {
-    return new CodeOptions(succinct, color, names, marks, include, List.of(patterns), numbers);
+    return with("exclude", patterns);
   }
 
   /**
@@ -104,17 +86,6 @@ public final class CodeOptions {
    * @return the changed copy
    */
   public CodeOptions numbers(CallNumbers... numbers) {
-    return new CodeOptions(succinct, color, names, marks, include, exclude, List.of(numbers));
-  }
-
-  String toJson() {
-    final JsonObject options =
-        new JsonObject().put("succinct", succinct).put("color", color).put("names", names).put("marks", marks);
-    options.put("include", include);
-    if (exclude != null) {
-      options.put("exclude", exclude);
-    }
-    CallNumbers.put(options, numbers);
-    return options.toString();
+    return withJson("numbers", CallNumbers.toJson(numbers));
   }
 }

@@ -1,7 +1,5 @@
 package dev.addend;
 
-import java.util.function.BiConsumer;
-
 /**
  * A tensor of shape S as a sum: {@code numc} components, each of shape S, and a residual, which is reference plus
  * leftover. Operators are methods, {@code x.linear(weight).gelu()}; they compute under the default context, those of
@@ -126,28 +124,17 @@ public final class Composition extends CompositionOperators implements Operand {
    * @return the length of the component axis
    */
   public long numc() {
-    try (Borrow borrow = new Borrow()) {
-      return AddendNative.addend_composition_numc(borrow.of(this));
-    }
+    return handle().number(AddendNative::addend_composition_numc);
   }
 
   @Override
   public long[] shape() {
-    try (Borrow borrow = new Borrow()) {
-      final long composition = borrow.of(this);
-      final long[] shape = new long[(int) AddendNative.addend_composition_num_dims(composition)];
-      for (int dim = 0; dim < shape.length; dim++) {
-        shape[dim] = AddendNative.addend_composition_size(composition, dim);
-      }
-      return shape;
-    }
+    return handle().numbers(AddendNative::addend_composition_num_dims, AddendNative::addend_composition_size);
   }
 
   @Override
   public DType dtype() {
-    try (Borrow borrow = new Borrow()) {
-      return DType.of(AddendNative.addend_composition_dtype(borrow.of(this)));
-    }
+    return DType.of(handle().tell(AddendNative::addend_composition_dtype));
   }
 
   /**
@@ -156,9 +143,7 @@ public final class Composition extends CompositionOperators implements Operand {
    * @return for example {@code cpu} or {@code cuda:0}
    */
   public String device() {
-    try (Borrow borrow = new Borrow()) {
-      return AddendNative.addend_composition_device(borrow.of(this));
-    }
+    return handle().tell(AddendNative::addend_composition_device);
   }
 
   /**
@@ -177,7 +162,8 @@ public final class Composition extends CompositionOperators implements Operand {
    * @return of shape S, sharing memory
    */
   public Tensor component(long index) {
-    return tensor((composition, out) -> AddendNative.addend_composition_component(composition, index, out));
+    return new Tensor(
+        handle().made((composition, out) -> AddendNative.addend_composition_component(composition, index, out)));
   }
 
   /**
@@ -269,11 +255,8 @@ public final class Composition extends CompositionOperators implements Operand {
    * @return the explanation, whose components are named by their position
    */
   public Explanation explain(Target target) {
-    try (Borrow borrow = new Borrow()) {
-      final long composition = borrow.of(this);
-      return new Explanation(
-          Out.handle(out -> AddendNative.addend_composition_explain(composition, target.toString(), out)));
-    }
+    return new Explanation(handle().made(
+        (composition, out) -> AddendNative.addend_composition_explain(composition, target.toString(), out)));
   }
 
   /**
@@ -286,28 +269,15 @@ public final class Composition extends CompositionOperators implements Operand {
     if (isClosed()) {
       return "closed composition";
     }
-    try (Borrow borrow = new Borrow()) {
-      final long composition = borrow.of(this);
-      return Out.text(out -> AddendNative.addend_composition_to_string(composition, out));
-    }
+    return handle().text(AddendNative::addend_composition_to_string);
   }
 
   private Tensor part(int part) {
-    return tensor((composition, out) -> AddendNative.addend_composition_part(composition, part, out));
-  }
-
-  private Tensor tensor(BiConsumer<Long, long[]> call) {
-    try (Borrow borrow = new Borrow()) {
-      final long composition = borrow.of(this);
-      return new Tensor(Out.handle(out -> call.accept(composition, out)));
-    }
+    return new Tensor(handle().made((composition, out) -> AddendNative.addend_composition_part(composition, part, out)));
   }
 
   private Composition select(long[] indices, int withResidual) {
-    try (Borrow borrow = new Borrow()) {
-      final long composition = borrow.of(this);
-      return new Composition(
-          Out.handle(out -> AddendNative.addend_composition_select(composition, indices, withResidual, out)));
-    }
+    return new Composition(handle().made(
+        (composition, out) -> AddendNative.addend_composition_select(composition, indices, withResidual, out)));
   }
 }

@@ -48,10 +48,7 @@ public final class Context extends NativeObject {
    * @return a JSON object of texts
    */
   public String policyJson() {
-    try (Borrow borrow = new Borrow()) {
-      final long context = borrow.of(this);
-      return Out.text(out -> AddendNative.addend_context_policy(context, out));
-    }
+    return handle().text(AddendNative::addend_context_policy);
   }
 
   /** Collects what a context is made of. */

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.BiConsumer;
 
 /**
  * One number and what it is made of: value = reference + contributions + leftover, up to the recovery error. A value: it
@@ -189,9 +188,8 @@ public final class Explanation {
    */
   public Reasons reasons(Concepts concepts) {
     try (Borrow borrow = new Borrow()) {
-      final long explanation = borrow.of(handle);
       final long own = borrow.of(concepts);
-      return new Reasons(Out.text(out -> AddendNative.addend_explanation_reasons(explanation, own, out)));
+      return new Reasons(handle.text((of, out) -> AddendNative.addend_explanation_reasons(of, own, out)));
     }
   }
 
@@ -201,7 +199,7 @@ public final class Explanation {
    * @return a JSON object
    */
   public String toJson() {
-    return text(AddendNative::addend_explanation_json);
+    return handle.text(AddendNative::addend_explanation_json);
   }
 
   /**
@@ -210,7 +208,7 @@ public final class Explanation {
    * @return a page that needs nothing else
    */
   public String toHtml() {
-    return text(AddendNative::addend_explanation_html);
+    return handle.text(AddendNative::addend_explanation_html);
   }
 
   /**
@@ -221,14 +219,7 @@ public final class Explanation {
    * @throws AddendException if a number is not finite
    */
   public String toSvg() {
-    return text(AddendNative::addend_explanation_svg);
-  }
-
-  private String text(BiConsumer<Long, long[]> call) {
-    try (Borrow borrow = new Borrow()) {
-      final long explanation = borrow.of(handle);
-      return Out.text(out -> call.accept(explanation, out));
-    }
+    return handle.text(AddendNative::addend_explanation_svg);
   }
 
   /**

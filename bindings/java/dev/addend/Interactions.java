@@ -112,9 +112,7 @@ public final class Interactions {
     for (int k = 0; k < contributions.length; k++) {
       groups.add(String.format(Locale.ROOT, "%s %.4g", names.get(k), contributions[k]));
     }
-    final List<String> lines = new ArrayList<>(List.of(String.join(", ", groups)));
-    warnings.forEach(warning -> lines.add("Warning: " + warning));
-    return String.join("\n", lines);
+    return Text.lines(List.of(String.join(", ", groups)), warnings);
   }
 
   /**

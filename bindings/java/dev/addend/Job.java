@@ -80,9 +80,7 @@ public final class Job extends NativeObject {
    * @return their number
    */
   public long shards() {
-    try (Borrow borrow = new Borrow()) {
-      return AddendNative.addend_job_num_shards(borrow.of(this));
-    }
+    return handle().number(AddendNative::addend_job_num_shards);
   }
 
   /**

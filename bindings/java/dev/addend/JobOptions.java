@@ -1,21 +1,13 @@
 package dev.addend;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 
 /**
  * Options of a {@link Job}: where its rows are, and what its results hold. Immutable: each method gives a changed copy.
  */
-public final class JobOptions {
-  private final List<String> inputs;
-  private final Map<String, String> members;
-
-  private JobOptions(List<String> inputs, Map<String, String> members) {
-    this.inputs = inputs;
-    this.members = members;
+public final class JobOptions extends Options<JobOptions> {
+  private JobOptions(Map<String, String> members) {
+    super(members, JobOptions::new);
   }
 
   /**
@@ -26,7 +18,7 @@ public final class JobOptions {
    * @return the options
    */
   public static JobOptions rows(String... files) {
-    return new JobOptions(List.of(files), Map.of());
+    return new JobOptions(Map.of()).with("inputs", files);
   }
 
   /**
@@ -36,7 +28,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions groups(String... names) {
-    return withList("groups", names);
+    return with("groups", names);
   }
 
   /**
@@ -46,7 +38,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions names(String... names) {
-    return withList("names", names);
+    return with("names", names);
   }
 
   /**
@@ -56,7 +48,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions classes(String... names) {
-    return withList("classes", names);
+    return with("classes", names);
   }
 
   /**
@@ -66,7 +58,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions concepts(String json) {
-    return with("concepts", JsonObject.one("concepts", json));
+    return withJson("concepts", JsonObject.one("concepts", json));
   }
 
   /**
@@ -75,7 +67,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions withoutContributions() {
-    return with("contributions", "false");
+    return with("contributions", false);
   }
 
   /**
@@ -85,7 +77,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions format(String format) {
-    return with("format", JsonObject.quote(Objects.requireNonNull(format, "format")));
+    return with("format", format);
   }
 
   /**
@@ -94,7 +86,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions stopAtRefusal() {
-    return with("stop_at_refusal", "true");
+    return with("stop_at_refusal", true);
   }
 
   /**
@@ -104,7 +96,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions device(String device) {
-    return with("device", JsonObject.quote(Objects.requireNonNull(device, "device")));
+    return with("device", device);
   }
 
   /**
@@ -114,7 +106,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions dtype(String dtype) {
-    return with("dtype", JsonObject.quote(Objects.requireNonNull(dtype, "dtype")));
+    return with("dtype", dtype);
   }
 
   /**
@@ -124,7 +116,7 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions batch(long rows) {
-    return with("batch", Long.toString(rows));
+    return with("batch", rows);
   }
 
   /**
@@ -134,26 +126,6 @@ public final class JobOptions {
    * @return the changed copy
    */
   public JobOptions shards(long count) {
-    return with("shards", Long.toString(count));
-  }
-
-  String toJson() {
-    final JsonObject json = new JsonObject().put("inputs", inputs);
-    members.forEach(json::putJson);
-    return json.toString();
-  }
-
-  private JobOptions withList(String key, String... names) {
-    final List<String> quoted = new ArrayList<>();
-    for (String name : names) {
-      quoted.add(JsonObject.quote(Objects.requireNonNull(name, key)));
-    }
-    return with(key, quoted.toString());
-  }
-
-  private JobOptions with(String key, String json) {
-    final Map<String, String> changed = new LinkedHashMap<>(members);
-    changed.put(key, json);
-    return new JobOptions(inputs, changed);
+    return with("shards", count);
   }
 }

@@ -1,7 +1,5 @@
 package dev.addend;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.StringJoiner;
 
 /** A JSON object for the C interface, which takes some options as text. */
@@ -13,20 +11,11 @@ final class JsonObject {
   }
 
   JsonObject put(String key, double value) {
-    if (Double.isNaN(value) || Double.isInfinite(value)) {
-      throw new IllegalArgumentException(key + " is " + value + ", which is no number");
-    }
-    return add(key, Double.toString(value));
+    return add(key, number(key, value));
   }
 
   JsonObject put(String key, String value) {
     return add(key, quote(value));
-  }
-
-  JsonObject put(String key, List<String> values) {
-    final List<String> quoted = new ArrayList<>();
-    values.forEach(value -> quoted.add(quote(value)));
-    return add(key, quoted.toString());
   }
 
   /** Numbers that are none become null. */
@@ -42,10 +31,6 @@ final class JsonObject {
     return add(key, json);
   }
 
-  JsonObject putObjects(String key, List<JsonObject> objects) {
-    return add(key, objects.toString());
-  }
-
   @Override
   public String toString() {
     return members.toString();
@@ -54,6 +39,13 @@ final class JsonObject {
   private JsonObject add(String key, String json) {
     members.add(quote(key) + ": " + json);
     return this;
+  }
+
+  static String number(String key, double value) {
+    if (Double.isNaN(value) || Double.isInfinite(value)) {
+      throw new IllegalArgumentException(key + " is " + value + ", which is no number");
+    }
+    return Double.toString(value);
   }
 
   /** A value that a caller wrote; refused where it would bring further members of an object with it. */

@@ -7,7 +7,7 @@ import java.util.Objects;
  * or a native library that computes with the same LibTorch. It is the base of {@link TracingScope} and
  * {@link AttributionScope}. Inputs, parameters, buffers and outputs are live tensors, known by their memory.
  */
-public abstract class LiveScope extends NativeObject {
+public abstract class LiveScope extends ModuleScope {
   /** The function of the C interface that begins a scope. */
   @FunctionalInterface
   interface Begins {
@@ -15,31 +15,7 @@ public abstract class LiveScope extends NativeObject {
   }
 
   LiveScope(String noun, Begins begins, Request request, Context context, FramesCallback frames) {
-    super(
-        noun,
-        begin(begins, Objects.requireNonNull(request, "request"), context, frames),
-        AddendNative::addend_trace_release);
-  }
-
-  /**
-   * Says where in the model the thread is now, for reports, probes and policies.
-   *
-   * @param modulePath the path, as {@code encoder.layers.3}; empty outside
-   */
-  public void setModule(String modulePath) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_trace_set_module(borrow.of(this), Objects.requireNonNull(modulePath, "modulePath"));
-    }
-  }
-
-  /**
-   * Tells what a module has just returned. The path of the module then means these tensors.
-   *
-   * @param modulePath the path, as {@code encoder.layers.3}
-   * @param tensors all tensors that it returns, in order; none where it returns none
-   */
-  public void addModuleOutputs(String modulePath, Tensor... tensors) {
-    ModuleOutputs.tell(this, modulePath, tensors);
+    super(noun, begin(begins, Objects.requireNonNull(request, "request"), context, frames));
   }
 
   /**
@@ -63,9 +39,7 @@ public abstract class LiveScope extends NativeObject {
    * @param note the line
    */
   public void addNote(String note) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_trace_add_note(borrow.of(this), Objects.requireNonNull(note, "note"));
-    }
+    handle().run(object -> AddendNative.addend_trace_add_note(object, Objects.requireNonNull(note, "note")));
   }
 
   /**
@@ -74,9 +48,7 @@ public abstract class LiveScope extends NativeObject {
    * its outputs are named again.
    */
   public void runAgain() {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_trace_again(borrow.of(this));
-    }
+    handle().run(AddendNative::addend_trace_again);
   }
 
   /**
@@ -87,10 +59,7 @@ public abstract class LiveScope extends NativeObject {
    * @return the baseline
    */
   public Tensor baseline(int input) {
-    try (Borrow borrow = new Borrow()) {
-      final long trace = borrow.of(this);
-      return new Tensor(Out.handle(out -> AddendNative.addend_trace_baseline(trace, input, out)));
-    }
+    return new Tensor(handle().made((trace, out) -> AddendNative.addend_trace_baseline(trace, input, out)));
   }
 
   /**

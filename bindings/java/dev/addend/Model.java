@@ -2,8 +2,6 @@ package dev.addend;
 
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -14,11 +12,7 @@ public final class Model extends NativeObject {
 
   Model(long address) {
     super("model", address, AddendNative::addend_model_release);
-    final List<String> names = new ArrayList<>();
-    for (long index = 0; index < AddendNative.addend_model_num_inputs(address); index++) {
-      names.add(AddendNative.addend_model_input_name(address, index));
-    }
-    inputNames = Collections.unmodifiableList(names);
+    inputNames = handle().texts(AddendNative::addend_model_num_inputs, AddendNative::addend_model_input_name);
   }
 
   /**
@@ -92,10 +86,7 @@ public final class Model extends NativeObject {
       }
     }
     final String joined = String.join(",", names);
-    try (Borrow borrow = new Borrow()) {
-      final long model = borrow.of(this);
-      return new Model(Out.handle(out -> AddendNative.addend_model_methods(model, joined, out)));
-    }
+    return new Model(handle().made((model, out) -> AddendNative.addend_model_methods(model, joined, out)));
   }
 
   /**
@@ -119,10 +110,7 @@ public final class Model extends NativeObject {
   }
 
   private Model converted(int dtype, String device) {
-    try (Borrow borrow = new Borrow()) {
-      final long model = borrow.of(this);
-      return new Model(Out.handle(out -> AddendNative.addend_model_to(model, dtype, device, out)));
-    }
+    return new Model(handle().made((model, out) -> AddendNative.addend_model_to(model, dtype, device, out)));
   }
 
   /**
@@ -130,9 +118,7 @@ public final class Model extends NativeObject {
    * to parameters that no operator made.
    */
   public void forgetReferences() {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_model_forget_references(borrow.of(this));
-    }
+    handle().run(AddendNative::addend_model_forget_references);
   }
 
   /**

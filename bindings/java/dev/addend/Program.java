@@ -56,9 +56,7 @@ public final class Program extends NativeObject {
    * @param folder made if there is none
    */
   public void save(Path folder) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_program_save(borrow.of(this), Text.of(folder));
-    }
+    handle().run(object -> AddendNative.addend_program_save(object, Text.of(folder)));
   }
 
   /**
@@ -69,9 +67,7 @@ public final class Program extends NativeObject {
    * @param path the file
    */
   public void exportTorchScript(Path path) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_program_export_torchscript(borrow.of(this), Text.of(path));
-    }
+    handle().run(object -> AddendNative.addend_program_export_torchscript(object, Text.of(path)));
   }
 
   /**
@@ -83,10 +79,7 @@ public final class Program extends NativeObject {
    */
   public Program to(DType dtype) {
     final int number = Objects.requireNonNull(dtype, "dtype").number();
-    try (Borrow borrow = new Borrow()) {
-      final long program = borrow.of(this);
-      return new Program(Out.handle(out -> AddendNative.addend_program_to(program, number, out)));
-    }
+    return new Program(handle().made((program, out) -> AddendNative.addend_program_to(program, number, out)));
   }
 
   /**
@@ -121,10 +114,7 @@ public final class Program extends NativeObject {
    * @return a new model
    */
   public Model model() {
-    try (Borrow borrow = new Borrow()) {
-      final long program = borrow.of(this);
-      return new Model(Out.handle(out -> AddendNative.addend_program_model(program, out)));
-    }
+    return new Model(handle().made(AddendNative::addend_program_model));
   }
 
   /**
@@ -159,9 +149,7 @@ public final class Program extends NativeObject {
    * @return the count
    */
   public int numOperators() {
-    try (Borrow borrow = new Borrow()) {
-      return (int) AddendNative.addend_program_num_operators(borrow.of(this));
-    }
+    return (int) handle().number(AddendNative::addend_program_num_operators);
   }
 
   /**
@@ -229,21 +217,17 @@ public final class Program extends NativeObject {
    * @return the outputs
    */
   public List<Output> outputs() {
-    try (Borrow borrow = new Borrow()) {
-      final long program = borrow.of(this);
-      final List<Output> outputs = new ArrayList<>();
-      for (long k = 0; k < AddendNative.addend_program_num_outputs(program); k++) {
-        final long[] shape = new long[(int) AddendNative.addend_program_output_num_dims(program, k)];
-        for (int dim = 0; dim < shape.length; dim++) {
-          shape[dim] = AddendNative.addend_program_output_size(program, k, dim);
-        }
-        outputs.add(new Output(
-            AddendNative.addend_program_output_name(program, k),
-            DType.of(AddendNative.addend_program_output_dtype(program, k)),
-            shape));
-      }
-      return outputs;
+    final List<Output> outputs = new ArrayList<>();
+    for (String name : handle().texts(
+        AddendNative::addend_program_num_outputs, AddendNative::addend_program_output_name)) {
+      final long k = outputs.size();
+      final int dtype = handle().tell(program -> AddendNative.addend_program_output_dtype(program, k));
+      final long[] shape = handle().numbers(
+          program -> AddendNative.addend_program_output_num_dims(program, k),
+          (program, dim) -> AddendNative.addend_program_output_size(program, k, dim));
+      outputs.add(new Output(name, DType.of(dtype), shape));
     }
+    return outputs;
   }
 
   /**
@@ -253,7 +237,7 @@ public final class Program extends NativeObject {
    * @return a JSON object
    */
   public String summaryJson() {
-    return text(AddendNative::addend_program_summary);
+    return handle().text(AddendNative::addend_program_summary);
   }
 
   /**
@@ -273,7 +257,7 @@ public final class Program extends NativeObject {
    */
   public String code(CodeOptions options) {
     final String json = options.toJson();
-    return text((program, out) -> AddendNative.addend_program_code_text(program, json, out));
+    return handle().text((program, out) -> AddendNative.addend_program_code_text(program, json, out));
   }
 
   /**
@@ -284,7 +268,7 @@ public final class Program extends NativeObject {
    */
   public String codeJson(CodeOptions options) {
     final String json = options.toJson();
-    return text((program, out) -> AddendNative.addend_program_code_json(program, json, out));
+    return handle().text((program, out) -> AddendNative.addend_program_code_json(program, json, out));
   }
 
   /**
@@ -294,9 +278,8 @@ public final class Program extends NativeObject {
    * @return a JSON object
    */
   public String graphJson(CallNumbers... numbers) {
-    final JsonObject options = new JsonObject();
-    CallNumbers.put(options, List.of(numbers));
-    return text((program, out) -> AddendNative.addend_program_graph_json(program, options.toString(), out));
+    final JsonObject options = new JsonObject().putJson("numbers", CallNumbers.toJson(numbers));
+    return handle().text((program, out) -> AddendNative.addend_program_graph_json(program, options.toString(), out));
   }
 
   /**
@@ -317,7 +300,7 @@ public final class Program extends NativeObject {
    */
   public String graphDot(boolean sources, boolean modules) {
     final String options = new JsonObject().put("sources", sources).put("modules", modules).toString();
-    return text((program, out) -> AddendNative.addend_program_graph_dot(program, options, out));
+    return handle().text((program, out) -> AddendNative.addend_program_graph_dot(program, options, out));
   }
 
   /**
@@ -328,34 +311,20 @@ public final class Program extends NativeObject {
    * @return a page that needs nothing else
    */
   public String graphHtml(String title, CallNumbers... numbers) {
-    final JsonObject options = new JsonObject().put("title", title);
-    CallNumbers.put(options, List.of(numbers));
-    return text((program, out) -> AddendNative.addend_program_graph_html(program, options.toString(), out));
-  }
-
-  @FunctionalInterface
-  private interface Question {
-    void ask(long program, long[] out);
-  }
-
-  private String text(Question question) {
-    try (Borrow borrow = new Borrow()) {
-      final long program = borrow.of(this);
-      return Out.text(out -> question.ask(program, out));
-    }
+    final JsonObject options = new JsonObject().put("title", title).putJson("numbers", CallNumbers.toJson(numbers));
+    return handle().text((program, out) -> AddendNative.addend_program_graph_html(program, options.toString(), out));
   }
 
   private List<String> names(List<ValueKind> kinds) {
-    try (Borrow borrow = new Borrow()) {
-      final long program = borrow.of(this);
-      final List<String> names = new ArrayList<>();
+    final List<String> names = new ArrayList<>();
+    handle().run(program -> {
       for (long index = 0; index < AddendNative.addend_program_num_values(program); index++) {
         final String kind = AddendNative.addend_program_value_kind(program, index);
         if (kinds.contains(ValueKind.valueOf(kind.toUpperCase(Locale.ROOT)))) {
           names.add(AddendNative.addend_program_value_name(program, index));
         }
       }
-      return names;
-    }
+    });
+    return names;
   }
 }

@@ -1,8 +1,8 @@
 package dev.addend;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /** The reasons of some decisions. A value: it stays readable whatever is closed. */
 public final class Reasons {
@@ -72,9 +72,6 @@ public final class Reasons {
    */
   @Override
   public String toString() {
-    final List<String> lines = new ArrayList<>();
-    decisions.forEach(decision -> lines.add(decision.toString()));
-    warnings.forEach(warning -> lines.add("Warning: " + warning));
-    return String.join("\n", lines);
+    return Text.lines(decisions.stream().map(Decision::toString).collect(Collectors.toList()), warnings);
   }
 }

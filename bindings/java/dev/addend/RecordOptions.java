@@ -1,20 +1,16 @@
 package dev.addend;
 
-import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Objects;
 
 /**
  * Additional members of a record of an {@link AuditLog}, beside its attribution. Immutable: each method gives a changed
  * copy.
  */
-public final class RecordOptions {
+public final class RecordOptions extends Options<RecordOptions> {
   private static final RecordOptions DEFAULTS = new RecordOptions(Map.of());
 
-  private final Map<String, String> members;
-
   private RecordOptions(Map<String, String> members) {
-    this.members = members;
+    super(members, RecordOptions::new);
   }
 
   /**
@@ -33,7 +29,7 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions context(String json) {
-    return with("context", JsonObject.one("context", json));
+    return withJson("context", JsonObject.one("context", json));
   }
 
   /**
@@ -43,7 +39,7 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions reasons(String json) {
-    return with("reasons", JsonObject.one("reasons", json));
+    return withJson("reasons", JsonObject.one("reasons", json));
   }
 
   /**
@@ -53,7 +49,7 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions modelSha256(String digest) {
-    return with("model_sha256", JsonObject.quote(digest));
+    return with("model_sha256", digest);
   }
 
   /**
@@ -63,7 +59,7 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions salt(String salt) {
-    return with("salt", JsonObject.quote(salt));
+    return with("salt", salt);
   }
 
   /**
@@ -73,18 +69,6 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions time(String time) {
-    return with("time", JsonObject.quote(time));
-  }
-
-  String toJson() {
-    final JsonObject json = new JsonObject();
-    members.forEach(json::putJson);
-    return json.toString();
-  }
-
-  private RecordOptions with(String key, String json) {
-    final Map<String, String> changed = new LinkedHashMap<>(members);
-    changed.put(key, Objects.requireNonNull(json, key));
-    return new RecordOptions(changed);
+    return with("time", time);
   }
 }

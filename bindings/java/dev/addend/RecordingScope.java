@@ -17,7 +17,7 @@ import java.util.Objects;
  *
  * It belongs to the thread that begins it, and has to be ended or closed there.
  */
-public final class RecordingScope extends NativeObject {
+public final class RecordingScope extends ModuleScope {
   private final FramesCallback frames; // null: there are none
 
   /**
@@ -42,29 +42,8 @@ public final class RecordingScope extends NativeObject {
   }
 
   RecordingScope(Request request, FramesCallback frames) {
-    super("recording scope", begin(Objects.requireNonNull(request, "request"), frames), AddendNative::addend_trace_release);
+    super("recording scope", begin(Objects.requireNonNull(request, "request"), frames));
     this.frames = frames;
-  }
-
-  /**
-   * Says where in the model the thread is now.
-   *
-   * @param modulePath the path, as {@code encoder.layers.3}; empty outside
-   */
-  public void setModule(String modulePath) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_trace_set_module(borrow.of(this), Objects.requireNonNull(modulePath, "modulePath"));
-    }
-  }
-
-  /**
-   * Tells what a module has just returned. The path of the module then means these tensors.
-   *
-   * @param modulePath the path, as {@code encoder.layers.3}
-   * @param tensors all tensors that it returns, in order; none where it returns none
-   */
-  public void addModuleOutputs(String modulePath, Tensor... tensors) {
-    ModuleOutputs.tell(this, modulePath, tensors);
   }
 
   /**
@@ -85,9 +64,8 @@ public final class RecordingScope extends NativeObject {
    * @return the program
    */
   public Program end() {
-    try (Borrow borrow = new Borrow()) {
-      final long trace = borrow.of(this);
-      return new Program(Out.handle(out -> AddendNative.addend_trace_end_program(trace, out)));
+    try {
+      return new Program(handle().made(AddendNative::addend_trace_end_program));
     } catch (AddendException e) {
       if (frames != null) {
         frames.rethrow(e);

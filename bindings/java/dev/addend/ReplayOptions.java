@@ -1,25 +1,13 @@
 package dev.addend;
 
-import java.util.Collections;
-import java.util.List;
+import java.util.Map;
 
 /** How {@link Program#replay(Request, ReplayOptions)} runs. Immutable: each method gives a changed copy. */
-public final class ReplayOptions {
-  private static final ReplayOptions DEFAULTS = new ReplayOptions(Collections.emptyList(), false, true, 0, false);
+public final class ReplayOptions extends Options<ReplayOptions> {
+  private static final ReplayOptions DEFAULTS = new ReplayOptions(Map.of());
 
-  private final List<String> values;
-  private final boolean everyValue;
-  private final boolean guards;
-  private final double guardTolerance;
-  private final boolean outOfPlace;
-
-  private ReplayOptions(
-      List<String> values, boolean everyValue, boolean guards, double guardTolerance, boolean outOfPlace) {
-    this.values = values;
-    this.everyValue = everyValue;
-    this.guards = guards;
-    this.guardTolerance = guardTolerance;
-    this.outOfPlace = outOfPlace;
+  private ReplayOptions(Map<String, String> members) {
+    super(members, ReplayOptions::new);
   }
 
   /**
@@ -38,7 +26,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions values(String... names) {
-    return new ReplayOptions(List.of(names), everyValue, guards, guardTolerance, outOfPlace);
+    return with("values", names);
   }
 
   /**
@@ -48,7 +36,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions everyValue(boolean everyValue) {
-    return new ReplayOptions(values, everyValue, guards, guardTolerance, outOfPlace);
+    return with("every_value", everyValue);
   }
 
   /**
@@ -59,7 +47,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions guards(boolean guards) {
-    return new ReplayOptions(values, everyValue, guards, guardTolerance, outOfPlace);
+    return with("guards", guards);
   }
 
   /**
@@ -69,7 +57,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions guardTolerance(double tolerance) {
-    return new ReplayOptions(values, everyValue, guards, tolerance, outOfPlace);
+    return withJson("guard_tolerance", JsonObject.number("guard_tolerance", tolerance));
   }
 
   /**
@@ -79,11 +67,6 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions outOfPlace(boolean outOfPlace) {
-    return new ReplayOptions(values, everyValue, guards, guardTolerance, outOfPlace);
-  }
-
-  String toJson() {
-    return new JsonObject().put("values", values).put("every_value", everyValue).put("guards", guards)
-        .put("guard_tolerance", guardTolerance).put("out_of_place", outOfPlace).toString();
+    return with("out_of_place", outOfPlace);
   }
 }

@@ -36,9 +36,7 @@ public final class Results extends NativeObject {
    * @return the number of results
    */
   public int size() {
-    try (Borrow borrow = new Borrow()) {
-      return (int) AddendNative.addend_results_size(borrow.of(this));
-    }
+    return (int) handle().number(AddendNative::addend_results_size);
   }
 
   /**
@@ -48,10 +46,7 @@ public final class Results extends NativeObject {
    * @return its kind
    */
   public Kind kind(int index) {
-    final int number;
-    try (Borrow borrow = new Borrow()) {
-      number = AddendNative.addend_results_kind(borrow.of(this), index);
-    }
+    final int number = handle().tell(results -> AddendNative.addend_results_kind(results, index));
     for (Kind kind : Kind.values()) {
       if (kind.number == number) {
         return kind;
@@ -67,16 +62,7 @@ public final class Results extends NativeObject {
    * @return one name for each result, empty where there is none
    */
   public List<String> names() {
-    try (Borrow borrow = new Borrow()) {
-      final long results = borrow.of(this);
-      final long size = AddendNative.addend_results_size(results);
-      final List<String> names = new ArrayList<>();
-      for (long index = 0; index < size; index++) {
-        final String name = AddendNative.addend_results_name(results, index);
-        names.add(name == null ? "" : name);
-      }
-      return names;
-    }
+    return handle().texts(AddendNative::addend_results_size, AddendNative::addend_results_name);
   }
 
   /**
@@ -86,10 +72,8 @@ public final class Results extends NativeObject {
    * @return the composition
    */
   public Composition composition(int index) {
-    try (Borrow borrow = new Borrow()) {
-      final long results = borrow.of(this);
-      return new Composition(Out.handle(out -> AddendNative.addend_results_composition(results, index, out)));
-    }
+    return new Composition(
+        handle().made((results, out) -> AddendNative.addend_results_composition(results, index, out)));
   }
 
   /**
@@ -109,10 +93,7 @@ public final class Results extends NativeObject {
    * @return the tensor
    */
   public Tensor tensor(int index) {
-    try (Borrow borrow = new Borrow()) {
-      final long results = borrow.of(this);
-      return new Tensor(Out.handle(out -> AddendNative.addend_results_tensor(results, index, out)));
-    }
+    return new Tensor(handle().made((results, out) -> AddendNative.addend_results_tensor(results, index, out)));
   }
 
   /**
@@ -132,11 +113,9 @@ public final class Results extends NativeObject {
    * @return the number
    */
   public double number(int index) {
-    try (Borrow borrow = new Borrow()) {
-      final double[] out = new double[1];
-      AddendNative.addend_results_number(borrow.of(this), index, out);
-      return out[0];
-    }
+    final double[] out = new double[1];
+    handle().run(results -> AddendNative.addend_results_number(results, index, out));
+    return out[0];
   }
 
   /**
@@ -157,11 +136,8 @@ public final class Results extends NativeObject {
    * @return the explanation, whose components have the names of the request
    */
   public Explanation explain(String name, Target target) {
-    try (Borrow borrow = new Borrow()) {
-      final long results = borrow.of(this);
-      return new Explanation(
-          Out.handle(out -> AddendNative.addend_results_explain(results, name, target.toString(), out)));
-    }
+    return new Explanation(
+        handle().made((results, out) -> AddendNative.addend_results_explain(results, name, target.toString(), out)));
   }
 
   /**
@@ -171,13 +147,10 @@ public final class Results extends NativeObject {
    * @throws AddendException if nothing was decomposed, as by {@link Model#run(Request)}
    */
   public Report report() {
-    try (Borrow borrow = new Borrow()) {
-      final long results = borrow.of(this);
-      if (Double.isNaN(AddendNative.addend_results_report_number(results, "operators"))) {
-        reportJson(); // throws what is wrong
-      }
-      return new Report(results);
+    if (Double.isNaN(handle().tell(results -> AddendNative.addend_results_report_number(results, "operators")))) {
+      reportJson(); // throws what is wrong
     }
+    return new Report(handle());
   }
 
   /**
@@ -187,10 +160,7 @@ public final class Results extends NativeObject {
    * @throws AddendException if nothing was decomposed, as by {@link Model#run(Request)}
    */
   public String reportJson() {
-    try (Borrow borrow = new Borrow()) {
-      final long results = borrow.of(this);
-      return Out.text(out -> AddendNative.addend_results_report(results, out));
-    }
+    return handle().text(AddendNative::addend_results_report);
   }
 
   /**
@@ -200,9 +170,7 @@ public final class Results extends NativeObject {
    * @return one line each
    */
   public List<String> notes() {
-    try (Borrow borrow = new Borrow()) {
-      return Report.notes(borrow.of(this));
-    }
+    return handle().lines(AddendNative::addend_results_note);
   }
 
   /**
@@ -211,9 +179,7 @@ public final class Results extends NativeObject {
    * @return one line each
    */
   public List<String> warnings() {
-    try (Borrow borrow = new Borrow()) {
-      return Report.warnings(borrow.of(this));
-    }
+    return handle().lines(AddendNative::addend_results_warning);
   }
 
   /**
@@ -231,8 +197,7 @@ public final class Results extends NativeObject {
     for (int index = 0; index < names.size(); index++) {
       lines.add((names.get(index).isEmpty() ? Integer.toString(index) : names.get(index)) + ": " + described(index));
     }
-    warnings().forEach(warning -> lines.add("Warning: " + warning));
-    return String.join("\n", lines);
+    return Text.lines(lines, warnings());
   }
 
   private String described(int index) {

@@ -331,11 +331,8 @@ public final class Tensor extends NativeObject implements Operand {
    * @return the address of a new struct, whose deleter the other library calls once
    */
   public long toDlpack(boolean versioned) {
-    try (Borrow borrow = new Borrow()) {
-      final long[] managed = new long[1];
-      AddendNative.addend_tensor_to_dlpack(borrow.of(this), versioned ? 1 : 0, managed, new int[1]);
-      return managed[0];
-    }
+    return handle().made(
+        (tensor, out) -> AddendNative.addend_tensor_to_dlpack(tensor, versioned ? 1 : 0, out, new int[1]));
   }
 
   /**
@@ -356,10 +353,7 @@ public final class Tensor extends NativeObject implements Operand {
    * @return the address of a new {@code at::Tensor}, which a library takes over or {@link #releaseLibTorch} deletes
    */
   public long toLibTorch() {
-    try (Borrow borrow = new Borrow()) {
-      final long tensor = borrow.of(this);
-      return Out.handle(out -> AddendNative.addend_tensor_to_libtorch(tensor, out));
-    }
+    return handle().made(AddendNative::addend_tensor_to_libtorch);
   }
 
   /**
@@ -373,14 +367,7 @@ public final class Tensor extends NativeObject implements Operand {
 
   @Override
   public long[] shape() {
-    try (Borrow borrow = new Borrow()) {
-      final long tensor = borrow.of(this);
-      final long[] shape = new long[(int) AddendNative.addend_tensor_num_dims(tensor)];
-      for (int dim = 0; dim < shape.length; dim++) {
-        shape[dim] = AddendNative.addend_tensor_size(tensor, dim);
-      }
-      return shape;
-    }
+    return handle().numbers(AddendNative::addend_tensor_num_dims, AddendNative::addend_tensor_size);
   }
 
   /**
@@ -402,14 +389,7 @@ public final class Tensor extends NativeObject implements Operand {
    * @return a number for each dimension
    */
   public long[] strides() {
-    try (Borrow borrow = new Borrow()) {
-      final long tensor = borrow.of(this);
-      final long[] strides = new long[(int) AddendNative.addend_tensor_num_dims(tensor)];
-      for (int dim = 0; dim < strides.length; dim++) {
-        strides[dim] = AddendNative.addend_tensor_stride(tensor, dim);
-      }
-      return strides;
-    }
+    return handle().numbers(AddendNative::addend_tensor_num_dims, AddendNative::addend_tensor_stride);
   }
 
   /**
@@ -418,16 +398,12 @@ public final class Tensor extends NativeObject implements Operand {
    * @return the number of bytes
    */
   public long numBytes() {
-    try (Borrow borrow = new Borrow()) {
-      return AddendNative.addend_tensor_num_bytes(borrow.of(this));
-    }
+    return handle().number(AddendNative::addend_tensor_num_bytes);
   }
 
   @Override
   public DType dtype() {
-    try (Borrow borrow = new Borrow()) {
-      return DType.of(AddendNative.addend_tensor_dtype(borrow.of(this)));
-    }
+    return DType.of(handle().tell(AddendNative::addend_tensor_dtype));
   }
 
   /**
@@ -436,9 +412,7 @@ public final class Tensor extends NativeObject implements Operand {
    * @return for example {@code cpu} or {@code cuda:0}
    */
   public String device() {
-    try (Borrow borrow = new Borrow()) {
-      return AddendNative.addend_tensor_device(borrow.of(this));
-    }
+    return handle().tell(AddendNative::addend_tensor_device);
   }
 
   /**
@@ -588,10 +562,7 @@ public final class Tensor extends NativeObject implements Operand {
     if (isClosed()) {
       return "closed tensor";
     }
-    try (Borrow borrow = new Borrow()) {
-      final long tensor = borrow.of(this);
-      return Out.text(out -> AddendNative.addend_tensor_to_string(tensor, out));
-    }
+    return handle().text(AddendNative::addend_tensor_to_string);
   }
 
   private static ByteBuffer allocate(int numel, DType dtype) {
@@ -624,10 +595,7 @@ public final class Tensor extends NativeObject implements Operand {
   }
 
   private long converted(int dtype, String device) {
-    try (Borrow borrow = new Borrow()) {
-      final long tensor = borrow.of(this);
-      return Out.handle(out -> AddendNative.addend_tensor_to(tensor, dtype, device, out));
-    }
+    return handle().made((tensor, out) -> AddendNative.addend_tensor_to(tensor, dtype, device, out));
   }
 
   /** The elements, converted; what {@code reader} is given must not leave it. */

@@ -2,7 +2,6 @@ package dev.addend;
 
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -47,14 +46,7 @@ public final class TensorFile extends NativeObject {
    * @return them in order; empty text for that of a {@code .npy} file
    */
   public List<String> names() {
-    try (Borrow borrow = new Borrow()) {
-      final long file = borrow.of(this);
-      final List<String> names = new ArrayList<>();
-      for (long index = 0; index < AddendNative.addend_tensor_file_size(file); index++) {
-        names.add(AddendNative.addend_tensor_file_name(file, index));
-      }
-      return names;
-    }
+    return handle().texts(AddendNative::addend_tensor_file_size, AddendNative::addend_tensor_file_name);
   }
 
   /**
@@ -73,10 +65,7 @@ public final class TensorFile extends NativeObject {
    * @return the tensor
    */
   public Tensor tensor(String name) {
-    try (Borrow borrow = new Borrow()) {
-      final long file = borrow.of(this);
-      return new Tensor(Out.handle(out -> AddendNative.addend_tensor_file_tensor(file, name, out)));
-    }
+    return new Tensor(handle().made((file, out) -> AddendNative.addend_tensor_file_tensor(file, name, out)));
   }
 
   /**
@@ -86,9 +75,8 @@ public final class TensorFile extends NativeObject {
    * @return the text, if there is one
    */
   public Optional<String> metadata(String key) {
-    try (Borrow borrow = new Borrow()) {
-      return Optional.ofNullable(AddendNative.addend_tensor_file_metadata(borrow.of(this), Objects.requireNonNull(key, "key")));
-    }
+    Objects.requireNonNull(key, "key");
+    return Optional.ofNullable(handle().tell(file -> AddendNative.addend_tensor_file_metadata(file, key)));
   }
 
   /**
@@ -113,9 +101,7 @@ public final class TensorFile extends NativeObject {
    * @return this file
    */
   public TensorFile metadata(String key, String value) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_tensor_file_set_metadata(borrow.of(this), key, value);
-    }
+    handle().run(object -> AddendNative.addend_tensor_file_set_metadata(object, key, value));
     return this;
   }
 
@@ -125,9 +111,7 @@ public final class TensorFile extends NativeObject {
    * @param path a {@code .safetensors} file
    */
   public void write(Path path) {
-    try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_tensor_file_write(borrow.of(this), Text.of(path));
-    }
+    handle().run(object -> AddendNative.addend_tensor_file_write(object, Text.of(path)));
   }
 
   /**
@@ -137,9 +121,7 @@ public final class TensorFile extends NativeObject {
    * @throws UnsupportedOperationException if an array cannot hold them
    */
   public byte[] encode() {
-    try (Borrow borrow = new Borrow()) {
-      final long file = borrow.of(this);
-      return Out.bytes(out -> AddendNative.addend_tensor_file_encode(file, out), "write(path) writes all of it");
-    }
+    return handle().tell(file -> Out.bytes(
+        out -> AddendNative.addend_tensor_file_encode(file, out), "write(path) writes all of it"));
   }
 }

@@ -8,6 +8,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystems;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** Text of the C interface, which is UTF-8 without NUL; paths are text too. */
 final class Text {
@@ -29,6 +32,11 @@ final class Text {
 
   static String decode(byte[] bytes) {
     return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  /** Lines for people: some, then one for each warning. */
+  static String lines(List<String> lines, List<String> warnings) {
+    return Stream.concat(lines.stream(), warnings.stream().map("Warning: "::concat)).collect(Collectors.joining("\n"));
   }
 
   static void requireNoNul(String text) {

@@ -45,9 +45,6 @@ public final class TracingScope extends LiveScope {
    * @return the outputs in order, then the probes
    */
   public Results end() {
-    try (Borrow borrow = new Borrow()) {
-      final long trace = borrow.of(this);
-      return Thrown.run(() -> new Results(Out.handle(out -> AddendNative.addend_trace_end(trace, out))));
-    }
+    return Thrown.run(() -> new Results(handle().made(AddendNative::addend_trace_end)));
   }
 }

@@ -1,27 +1,18 @@
 package dev.addend;
 
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * Options of {@link AuditLog#verify}: the files it may use, and the expectations it checks. Immutable: each method
  * gives a changed copy.
  */
-public final class VerifyOptions {
-  private static final VerifyOptions DEFAULTS = new VerifyOptions(List.of(), List.of(), Map.of());
+public final class VerifyOptions extends Options<VerifyOptions> {
+  private static final VerifyOptions DEFAULTS = new VerifyOptions(Map.of());
 
-  private final List<String> models;
-  private final List<String> inputs;
-  private final Map<String, String> members;
-
-  private VerifyOptions(List<String> models, List<String> inputs, Map<String, String> members) {
-    this.models = models;
-    this.inputs = inputs;
-    this.members = members;
+  private VerifyOptions(Map<String, String> members) {
+    super(members, VerifyOptions::new);
   }
 
   /**
@@ -40,7 +31,7 @@ public final class VerifyOptions {
    * @return the changed copy
    */
   public VerifyOptions models(Path... files) {
-    return new VerifyOptions(texts(files), inputs, members);
+    return with("models", texts(files));
   }
 
   /**
@@ -50,7 +41,7 @@ public final class VerifyOptions {
    * @return the changed copy
    */
   public VerifyOptions inputs(Path... files) {
-    return new VerifyOptions(models, texts(files), members);
+    return with("inputs", texts(files));
   }
 
   /**
@@ -60,7 +51,7 @@ public final class VerifyOptions {
    * @return the changed copy
    */
   public VerifyOptions sample(long records) {
-    return with("sample", Long.toString(records));
+    return with("sample", records);
   }
 
   /**
@@ -70,7 +61,7 @@ public final class VerifyOptions {
    * @return the changed copy
    */
   public VerifyOptions seed(long seed) {
-    return with("seed", Long.toString(seed));
+    return with("seed", seed);
   }
 
   /**
@@ -80,26 +71,10 @@ public final class VerifyOptions {
    * @return the changed copy
    */
   public VerifyOptions expect(String hash) {
-    return with("expect", JsonObject.quote(Objects.requireNonNull(hash, "hash")));
+    return with("expect", hash);
   }
 
-  String toJson() {
-    final JsonObject json = new JsonObject().put("models", models).put("inputs", inputs);
-    members.forEach(json::putJson);
-    return json.toString();
-  }
-
-  private VerifyOptions with(String key, String json) {
-    final Map<String, String> changed = new LinkedHashMap<>(members);
-    changed.put(key, json);
-    return new VerifyOptions(models, inputs, changed);
-  }
-
-  private static List<String> texts(Path... files) {
-    final List<String> texts = new ArrayList<>();
-    for (Path file : files) {
-      texts.add(Text.of(file));
-    }
-    return List.copyOf(texts);
+  private static String[] texts(Path[] files) {
+    return Stream.of(files).map(Text::of).toArray(String[]::new);
   }
 }
