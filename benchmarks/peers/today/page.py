@@ -11,6 +11,8 @@ from reasons import REASONS
 OWN = "Addend faithful"
 # Other methods of Addend are no peers.
 OURS = "Addend"
+# How many peers the first lines name.
+MOST_OFTEN = 3
 
 
 class Measure:
@@ -94,6 +96,8 @@ MEASURES = (
             least=0.005),
     Measure("complexity", ("quantus", "complexity"), three, "has a complexity of %s instead of %s", least=0.05),
 )
+COSTS = MEASURES[:2]
+
 
 def read(folder):
     """The results by model, in the order of the runner."""
@@ -105,22 +109,34 @@ def ran(entry):
     return "reason" not in entry
 
 
-def ahead(results):
-    """Sentences about where a peer is ahead, by measure: (measure, [sentence])."""
-    for measure in MEASURES:
-        wins = {}
-        for model, result in results.items():
-            addend = result["methods"].get(OWN, {})
-            own = measure.value(addend)
-            if own is None:
-                continue
-            for method, entry in result["methods"].items():
-                value = measure.value(entry)
-                if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
-                    samples = samples_of(entry["explained"], addend["explained"])
-                    wins.setdefault(method, []).append((model, value, own, samples))
-        compared = compared_on(results, measure)
-        yield measure, [sentence(measure, method, won, compared[method]) for method, won in wins.items()]
+def wins(results, measure):
+    """Where peers are ahead: for each (model, its number, Addend's, samples), by method."""
+    found = {}
+    for model, own in with_own(results, measure).items():
+        addend = results[model]["methods"][OWN]
+        for method, entry in results[model]["methods"].items():
+            value = measure.value(entry)
+            if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
+                samples = samples_of(entry["explained"], addend["explained"])
+                found.setdefault(method, []).append((model, value, own, samples))
+    # Those that are most often ahead come first.
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))
+
+
+def sentences_by_reason(results, measure):
+    """Pairs of a reason why peers are ahead, None where there is none (the last), and a sentence about each peer."""
+    compared, found = compared_on(results, measure), {}
+    for method, won in wins(results, measure).items():
+        found.setdefault(reason(measure.title, method), []).append(
+            sentence(measure, method, won, compared[method], results)
+        )
+    return sorted(found.items(), key=lambda pair: (pair[0] is None, -len(pair[1])))
+
+
+def with_own(results, measure):
+    """Addend's number on each model where there is one."""
+    own = {name: measure.value(result["methods"].get(OWN, {"reason": ""})) for name, result in results.items()}
+    return {name: value for name, value in own.items() if value is not None}
 
 
 def samples_of(peer, own):
@@ -131,24 +147,35 @@ def samples_of(peer, own):
 def compared_on(results, measure):
     """How many models each method has a number of, beside one of Addend."""
     counts = {}
-    for result in results.values():
-        if measure.value(result["methods"].get(OWN, {})) is None:
-            continue
-        for method, entry in result["methods"].items():
+    for name in with_own(results, measure):
+        for method, entry in results[name]["methods"].items():
             if measure.value(entry) is not None:
                 counts[method] = counts.get(method, 0) + 1
     return counts
 
 
-def sentence(measure, method, won, compared):
-    """A sentence with the largest difference, relative to Addend's number, and the reason where there is one."""
+def sentence(measure, method, won, compared, results):
+    """A sentence with the largest difference, relative to Addend's number, and another policy that is not behind there.
+
+    What saves time or memory also has what its parts miss there.
+    """
     model, value, own, samples = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
     where = "on %d of %d models" % (len(won), compared) if compared > 1 else "on its model"
     text = "**%s** is ahead %s: on `%s` (%s) it %s" % (
         method, where, model, samples, measure.says % (measure.form(value), measure.form(own))
     )
-    why = reason(measure.title, method)
-    return text + "." + (" Why: %s." % why if why else "")
+    if measure in COSTS:
+        entry = results[model]["methods"][method]
+        missing, of = ("value_error", "value") if entry["aim"] == "value" else ("completeness_error", "move")
+        text += " and misses %s of the %s" % (error(entry[missing]), of)
+    others = [
+        (name, measure.value(entry)) for name, entry in results[model]["methods"].items()
+        if name.startswith(OURS) and name != OWN and measure.value(entry) is not None
+        and not measure.is_ahead(value, measure.value(entry))
+    ]
+    if others:
+        text += "; `%s` has %s there" % (others[0][0], measure.form(others[0][1]))
+    return text + "."
 
 
 def reason(title, method):
@@ -242,7 +269,75 @@ def page(results):
     """The page in Markdown."""
     yield "# Addend beside the packages of today"
     yield ""
-    yield "The [README](../README.md) says what the columns are; page.py wrote this from the JSON files beside it."
+    yield from where_ahead(results)
+    for title, measure in (
+        ("Time in plain runs", MEASURES[0]), ("What the sum misses of the move", MEASURES[2]),
+        ("The true cause first", MEASURES[3]), ("F", MEASURES[5]),
+    ):
+        lines = list(summary(results, measure))
+        if len(lines) > 2:
+            yield from ("", "## " + title, "", *lines)
+    for name, result in results.items():
+        yield ""
+        yield "## `%s`" % name
+        yield ""
+        yield "%s; %d parts." % (result["title"], result["parts"])
+        yield ""
+        yield from details(result)
+    yield ""
+    yield "## How it was measured"
+    yield ""
+    yield from circumstances(results)
+
+
+def where_ahead(results):
+    """In short, and then with the largest difference of each peer, by the reason why it is ahead."""
+    yield "Where a peer is ahead of `%s` by more than a margin, on how many models, and the peers that are most often:" % OWN
+    yield ""
+    for measure in MEASURES:
+        yield "- **%s**: %s" % (measure.title, in_short(results, measure))
+    yield ""
+    yield (
+        "Below: [why](#why-a-peer-is-ahead), tables, and [how it was measured](#how-it-was-measured). The "
+        "[README](../README.md#columns) says what the columns are."
+    )
+    yield ""
+    yield "## Why a peer is ahead"
+    yield ""
+    yield "Each sentence has the model where the difference is largest, and another policy of Addend that is not behind there."
+    for measure in MEASURES:
+        reasons = sentences_by_reason(results, measure)
+        if not reasons:
+            continue
+        yield ""
+        yield "### %s" % (measure.title[0].upper() + measure.title[1:])
+        for why, sentences in reasons:
+            yield ""
+            yield "Why: %s." % why if why else "No reason was looked for:"
+            yield ""
+            yield from ("- " + one for one in sentences)
+
+
+def in_short(results, measure):
+    """On how many models a peer is ahead, and which ones most often."""
+    of = counted(len(with_own(results, measure)))
+    won = wins(results, measure)
+    if not compared_on(results, measure):
+        return "not compared, since Addend has no such number."
+    if not won:
+        return "no peer, on %s." % of
+    models = {model for one in won.values() for model, *_ in one}
+    often = ", ".join("%s on %d" % (method, len(won[method])) for method in list(won)[:MOST_OFTEN])
+    return "a peer on %d of %s (%s)." % (len(models), of, often)
+
+
+def counted(models):
+    return "1 model" if models == 1 else "%d models" % models
+
+
+def circumstances(results):
+    """Versions, time and load."""
+    yield "page.py wrote this from the JSON files beside it."
     yield ""
     yield "- Versions: %s." % ", ".join(
         "%s %s" % (name, " and ".join(sorted(found))) for name, found in sorted(versions(results).items(), key=first_known)
@@ -262,34 +357,6 @@ def page(results):
             )
         )
     yield "- Command: `python3 benchmarks/peers/today/measure.py --out benchmarks/peers/today/results --networks FOLDER`."
-    yield ""
-    yield "## Where a peer is ahead"
-    yield ""
-    yield "Beside `%s`, by more than a margin; each sentence has the model where the difference is largest." % OWN
-    for measure, sentences in ahead(results):
-        yield ""
-        yield "### %s" % (measure.title[0].upper() + measure.title[1:])
-        yield ""
-        if not compared_on(results, measure):
-            yield "Not compared: Addend has no such number here."
-        elif not sentences:
-            yield "No peer."
-        for one in sentences:
-            yield "- " + one
-    for title, measure in (
-        ("Time in plain runs", MEASURES[0]), ("What the sum misses of the move", MEASURES[2]),
-        ("The true cause first", MEASURES[3]), ("F", MEASURES[5]),
-    ):
-        lines = list(summary(results, measure))
-        if len(lines) > 2:
-            yield from ("", "## " + title, "", *lines)
-    for name, result in results.items():
-        yield ""
-        yield "## `%s`" % name
-        yield ""
-        yield "%s; %d parts." % (result["title"], result["parts"])
-        yield ""
-        yield from details(result)
 
 
 def first_known(pair):

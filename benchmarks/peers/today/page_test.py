@@ -25,14 +25,15 @@ def results(**methods):
 
 
 def sentences(found):
-    return {measure.title: said for measure, said in page.ahead(found) if said}
+    said = {measure.title: page.sentences_by_reason(found, measure) for measure in page.MEASURES}
+    return {title: [one for _, own in reasons for one in own] for title, reasons in said.items() if reasons}
 
 
 class Page(unittest.TestCase):
     def test_a_faster_peer_is_ahead(self):
         said = sentences(results(Captum_fast=entry(3.0, faithfulness=0.9)))
         self.assertEqual(list(said), ["time"])
-        self.assertIn("**Captum_fast** is ahead on its model: on `digits` (40 samples) it takes 3.0 plain runs instead of 9.0", said["time"][0])
+        self.assertIn("**Captum_fast** is ahead on its model: on `digits` (40 samples) it takes 3.0 plain runs instead of 9.0 and misses 1e-07 of the move.", said["time"][0])
 
     def test_numbers_of_other_samples_say_so(self):
         said = sentences(results(SHAP=entry(90.0, faithfulness=0.95, explained=7)))
@@ -53,8 +54,29 @@ class Page(unittest.TestCase):
     def test_what_addend_has_no_number_of_is_not_compared(self):
         found = results(Captum=entry(90.0, quantus={"complexity": 1.0}))
         text = "\n".join(page.page(found))
-        self.assertIn("### Complexity\n\nNot compared", text)
-        self.assertIn("### Time\n\nNo peer.", text)
+        self.assertIn("- **complexity**: not compared", text)
+        self.assertIn("- **time**: no peer, on 1 model.", text)
+
+    def test_the_first_lines_say_where_a_peer_is_ahead(self):
+        found = results(**{"Captum a": entry(3.0), "Captum b": entry(2.0)})
+        found["gpt2"] = {**found["digits"], "methods": {"Addend faithful": entry(9.0), "Captum b": entry(2.0)}}
+        lines = list(page.page(found))
+        self.assertIn("ahead of `Addend faithful`", lines[2])
+        self.assertEqual(lines[4], "- **time**: a peer on 2 of 2 models (Captum b on 2, Captum a on 1).")
+
+    def test_sentences_stand_by_their_reason_and_those_without_one_last(self):
+        found = results(**{"SHAP other": entry(1.0), "zennit a": entry(1.0), "zennit b": entry(1.0)})
+        reasons = page.sentences_by_reason(found, page.MEASURES[0])
+        self.assertEqual([(why, len(own)) for why, own in reasons], [(REASONS["time"]["zennit"], 2), (None, 1)])
+
+    def test_another_policy_that_is_not_behind_is_told(self):
+        found = results(
+            Captum=entry(9.0, faithfulness=0.95), **{"Addend fast": entry(9.0, faithfulness=0.93),
+                                                     "Addend faithful, attention by magnitude": entry(9.0, faithfulness=0.96)}
+        )
+        self.assertTrue(sentences(found)["F"][0].endswith(
+            "an F of 0.950 instead of 0.900; `Addend faithful, attention by magnitude` has 0.960 there."
+        ))
 
     def test_other_methods_of_addend_are_no_peers(self):
         self.assertEqual(sentences(results(**{"Addend fast": entry(1.0, faithfulness=2.0)})), {})
