@@ -28,11 +28,8 @@ TreeEnsemble::List<T> TreeEnsemble::ListOf(const at::Tensor& tensor, int64_t dim
   if (tensor.dim() != dim || tensor.scalar_type() != type) {
     Fail(absl::StrCat("has ", name, " of another type or rank than it needs"));
   }
-  List<T> list;
-  list.tensor = tensor.to(at::kCPU).contiguous();
-  list.data = list.tensor.data_ptr<T>();
-  list.size = list.tensor.numel();
-  return list;
+  const at::Tensor own = tensor.to(at::kCPU).contiguous();
+  return {own, own.data_ptr<T>(), own.numel()};
 }
 
 TreeEnsemble::Reals TreeEnsemble::RealsOf(const at::Tensor& tensor, const char* name) {

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/onnx/computed_part.h"
 #include "core/onnx/context.h"
+#include "core/onnx/fuse_gelu.h"
 #include "core/onnx/node_name.h"
 #include "core/onnx/node_place.h"
 #include "core/onnx/tensor_data.h"
@@ -150,6 +151,11 @@ class Planner {
     for (size_t k = 0; k < graph.operators.size(); ++k) {
       if (!part.operators.contains(static_cast<int>(k))) plan.steps.push_back(StepOf(graph.operators[k], body));
     }
+    const auto constant = [&](int value) {
+      const auto found = constants_.find(value);
+      return found == constants_.end() ? nullptr : &plan_.constants[found->second].tensor;
+    };
+    FuseGelu(constant, &plan_.own_operators, &plan);
     FindLastUses(graph, &plan);
     return plan;
   }
@@ -176,6 +182,7 @@ class Planner {
     for (const AttributeProto& attribute : op.node->attributes) {
       step.attributes.push_back(AttributeOf(attribute, &next_graph));
     }
+    if (op.domain.empty() && op.node->op_type == "Constant") AddConstantNode(step);
     if (step.row != nullptr && step.row->prepare() != nullptr) Prepare(left, &step);
     if (step.row != nullptr && step.row->make_once() != nullptr) PlanMadeOnce(&step);
     for (const Graph& inner : op.graphs) step.graphs.push_back(GraphOf(inner, body));
@@ -222,6 +229,13 @@ class Planner {
       constant.tensor = tensor;
       plan_.constants.push_back(std::move(constant));
     }
+  }
+
+  // Notes the value of a node that gives a tensor of the file.
+  void AddConstantNode(const Step& step) {
+    if (step.attributes.size() != 1 || step.attributes[0].tensors.size() != 1 || step.op->outputs.size() != 1) return;
+    budget_.Take(weights::kMapNodeCost);
+    constants_[step.op->outputs[0]] = step.attributes[0].tensors[0];
   }
 
   // Plans the tensor that a node makes once, where its inputs behind the first are constants.

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,7 @@ struct Plan {
   ExternalFiles files;
   std::vector<ConstantTensor> constants;
   BodyPlan body;
+  std::deque<Operator> own_operators;  // each in place of several nodes
   std::vector<BodyPlan> functions;  // those that nothing calls have no steps
   std::vector<std::string> notes;   // on the file and its operators
 };
