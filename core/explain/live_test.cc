@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error_testing.h"
+#include "core/intercept/thread_modes.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
@@ -95,7 +96,7 @@ TEST(LiveTrace, AnInputThatATransformedFunctionReadsIsRefused) {
   const Tensor x = Random({2, 3}, 1);
   LiveTrace trace({FromZero(x)}, {}, DecomposeOptions());
   {
-    const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+    const c10::impl::IncludeDispatchKeyGuard transform(kTransformKeys);
     EXPECT_THAT(MessageOf([&] { x.mul(2); }), testing::HasSubstr("aten::mul reads decomposed tensors inside of a "
                                                                  "function that torch.func or functorch transforms"));
   }

@@ -41,7 +41,8 @@ struct Report {
   int64_t stand_in_references = 0;
   int64_t unattributed = 0;  // calls that used ids in a way in which no component follows
   // Whether the reference is what the model computes on the baseline: "yes", "no", or "unknown" where a number that the
-  // program read (and may have branched on) is another there, or a gradient reads what an operator saved unseen.
+  // program read (and may have branched on) is another there, a gradient reads what an operator saved unseen, or an
+  // input is NaN or infinite where its baseline is not.
   std::string reference_is_model_on_baseline = "unknown";
   std::string reference_reason;  // why not; empty with "yes"
   // The largest difference between the model on the baseline and the reference, over the largest magnitude there, the

@@ -3,6 +3,8 @@
 #ifndef ADDEND_CORE_INTERCEPT_THREAD_MODES_H_
 #define ADDEND_CORE_INTERCEPT_THREAD_MODES_H_
 
+#include <c10/core/DispatchKeySet.h>
+
 #include <memory>
 
 namespace addend {
@@ -17,6 +19,9 @@ void RequireNoAutocast();
 // True inside of a function that torch.func or functorch transforms (vmap, grad). Operators there give tensors that
 // stand for others and have no memory. A TracingPause leaves the function, for operators that Addend calls itself.
 bool UnderTransform();
+// Keys that such a function includes on its thread, above and below those of its operators' own kernels.
+inline constexpr c10::DispatchKeySet kTransformKeys({c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                                                     c10::DispatchKey::FuncTorchDynamicLayerBackMode});
 
 // RAII: takes this thread out of inference mode, and switches gradients off if inference mode was on. Rules need it,
 // because they differentiate and autograd refuses tensors that were made in inference mode. Unlike c10::InferenceMode,

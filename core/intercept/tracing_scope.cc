@@ -219,7 +219,7 @@ struct TracingPause::Guards {
   // A function that is transformed within the pause (by a rule written in Python) stays so.
   static c10::DispatchKeySet Excluded() {
     const c10::DispatchKeySet tracing(Key().key);
-    return UnderTransform() ? tracing.add(c10::DispatchKey::FuncTorchDynamicLayerFrontMode) : tracing;
+    return UnderTransform() ? tracing | kTransformKeys : tracing;
   }
 
   c10::impl::ExcludeDispatchKeyGuard exclude;

@@ -111,7 +111,7 @@ TEST(TracingScope, ScopesNestAndPause) {
 TEST(TracingScope, APauseLeavesTransformedFunctions) {
   const at::Tensor x = at::ones({2});
   EXPECT_FALSE(UnderTransform());
-  const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  const c10::impl::IncludeDispatchKeyGuard transform(kTransformKeys);
   EXPECT_TRUE(UnderTransform());
   const TracingPause outer;
   EXPECT_TRUE(UnderTransform());
@@ -122,7 +122,7 @@ TEST(TracingScope, APauseLeavesTransformedFunctions) {
 
 TEST(TracingScope, AFunctionThatIsTransformedWithinAPauseStaysSo) {
   const TracingPause pause;
-  const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  const c10::impl::IncludeDispatchKeyGuard transform(kTransformKeys);
   EXPECT_FALSE(c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::FuncTorchDynamicLayerFrontMode));
 }
 

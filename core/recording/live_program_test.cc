@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/error_testing.h"
+#include "core/intercept/thread_modes.h"
 #include "core/linearize/small_models.h"
 #include "core/model/script_testing.h"
 #include "core/program/replay.h"
@@ -179,7 +180,7 @@ TEST_F(LiveProgramTest, RefusesTransformedFunctions) {
   LiveProgram live;
   live.AddInput("x", Exchanged(x_));
   {
-    const c10::impl::IncludeDispatchKeyGuard transform(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+    const c10::impl::IncludeDispatchKeyGuard transform(kTransformKeys);
     EXPECT_THAT(MessageOf([&] { x_.mul(2); }), HasSubstr("function that torch.func or functorch transforms"));
   }
   ExpectError(absl::StatusCode::kUnimplemented, {"aten::mul", "torch.func or functorch transforms"},

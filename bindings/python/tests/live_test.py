@@ -323,7 +323,7 @@ class LiveTest(unittest.TestCase):
             with self.subTest(name), self.assertRaisesRegex(addend.Unimplemented, "function that torch.func or functorch"):
                 addend.compile(model).explain(addend.Input(torch.rand(1, 3), dims=1, baseline=0), targets="0,0")
             with self.subTest(name, of="a recording"), self.assertRaisesRegex(addend.Unimplemented, "torch.func or functorch"):
-                addend.record(model, torch.rand(1, 3))
+                addend.compile(model).record(torch.rand(1, 3))
 
     def test_both_directions_and_little_memory_give_the_same(self):
         network = nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 2))
