@@ -2,6 +2,7 @@
 """Measures how well contributions tell causes that are known, on small networks that it trains; see README.md."""
 
 import argparse
+import json
 import sys
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy
 import torch
 
+import aims
 import measure
 import methods
 import metrics
@@ -22,7 +24,10 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=200, help="of each task (default: 200)")
     parser.add_argument("--seeds", type=int, default=3, help="networks of each task (default: 3)")
-    parser.add_argument("--task", action="append", metavar="NAME", help="only tasks whose names begin so")
+    parser.add_argument(
+        "--task", action="append", metavar="NAME",
+        help="only tasks whose names begin so; the file of --json, if there is one, keeps what it says of the others",
+    )
     parser.add_argument("--networks", type=Path, metavar="FOLDER", help="keeps what was trained, for the next run")
     measure.add_outputs(parser)
     return parser.parse_args()
@@ -35,6 +40,27 @@ def make_methods(subject):
     if methods.softmaxes(subject.model):
         made["attention rollout"] = methods.AttentionRollout(subject)
     return made
+
+
+def measured_before(arguments):
+    """The results of tasks by name that stand in the file of --json, where only some tasks are to be measured."""
+    if not arguments.task or not arguments.json or not arguments.json.exists():
+        return {}
+    return {result["name"]: result for result in json.loads(arguments.json.read_text(encoding="utf-8"))["tasks"]}
+
+
+def measure_task(task, arguments):
+    """The results of all networks of a task."""
+    result = {
+        "name": task.name,
+        "units": task.what,
+        "causes": int((task.draw(1, torch.Generator().manual_seed(0)).roles == metrics.CAUSE).sum()),
+        "samples": arguments.samples,
+        "date": machine.facts()["date"],
+    }
+    seeds = truths.SEEDS[: arguments.seeds]
+    networks = [measure_network(task, seed, arguments.samples, arguments.networks) for seed in seeds]
+    return {**result, "same": aims.take_repeated(networks), "networks": networks}
 
 
 def measure_network(task, seed, samples, folder):
@@ -71,7 +97,7 @@ def measure_start(subject, drawn):
         moves = subject.model(subject.inputs) - subject.model(subject.baselines)
     targets = drawn.classes.tolist()
     gaps = [float(methods.centred(move, target)) for move, target in zip(moves, targets)]
-    facts = {}
+    facts, curves = {}, {}
     for name, method in make_methods(subject).items():
         start = time.process_time()
         contributions = [method(sample, target) for sample, target in enumerate(targets)]
@@ -82,18 +108,26 @@ def measure_start(subject, drawn):
             "leftover": metrics.leftover(contributions, gaps),
             "processor_ms_per_sample": 1e3 * seconds / len(targets),
         }
-        curve = measure.curve(subject, drawn.classes, contributions, subject.baselines)
-        facts[name].update(zip(("faithfulness", "deletion_aopc", "insertion_aopc"), metrics.faithfulness(curve).tolist()))
+        curves[name] = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        values = metrics.faithfulness(curves[name]).tolist()
+        facts[name].update(zip(("faithfulness", "deletion_aopc", "insertion_aopc"), values))
         if subject.natural is not None:
             natural = measure.curve(subject, drawn.classes, contributions, subject.natural)
             facts[name]["faithfulness_natural"] = float(metrics.faithfulness(natural)[0])
-        measure.say("  %-28s first %.3f" % (name, facts[name]["cause_first"]))
+        measure.say("  %-40s first %.3f" % (name, facts[name]["cause_first"]))
+    rows = metrics.draws(len(targets), measure.DRAWS, measure.SEED)
+    drawn_of = {name: metrics.faithfulness(samples[rows])[:, 0] for name, samples in curves.items()}
+    for name in facts:
+        facts[name]["difference"] = facts[name]["faithfulness"] - facts[measure.COMPARED_WITH]["faithfulness"]
+        facts[name]["difference_deviation"] = float((drawn_of[name] - drawn_of[measure.COMPARED_WITH]).std())
     return facts
 
 
 def table(results):
     """The results in Markdown."""
     yield from measure.heading("Causes that are known", "measure_truths.py", results)
+    yield ""
+    yield from aims.table(results)
     for result in results["tasks"]:
         networks = result["networks"]
         yield ""
@@ -101,30 +135,29 @@ def table(results):
             result["name"], len(networks), result["samples"], result["units"],
         )
         yield ""
-        yield "%s %% of the samples answered after %s steps; %s %% with all parts removed that cannot matter." % (
+        yield "Measured on %s. %s %% of the samples answered after %s steps; %s %% with all parts removed that cannot matter." % (
+            result["date"],
             percents(networks, "accuracy"),
             listed([str(network["steps"]) for network in networks]),
             percents(networks, "accuracy_of_needed"),
         )
+        for kept in dict.fromkeys(result["same"].values()):
+            repeating = [name for name, same in result["same"].items() if same == kept]
+            yield "The same as %s, in all numbers: %s." % (kept, "; ".join(repeating))
         yield ""
         yield "| from | method | cause first | cause or pointer | needed first | on causes | %s |" % (
             "cannot matter | largest of these | F | F natural | parts over the move | leftover | ms"
         )
         yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
-        for part in networks[0]["starts"]:
+        for place, part in enumerate(networks[0]["starts"]):
             for method in part["methods"]:
-                yield row(part["start"], method, entries(networks, part["start"], method))
-
-
-def entries(networks, start, method):
-    """The findings of one method from one baseline, by network."""
-    parts = [part for network in networks for part in network["starts"] if part["start"] == start]
-    return [part["methods"][method] for part in parts]
+                yield row(part["start"], method, aims.entries(result, method, place))
 
 
 def row(start, method, found):
     """Means over networks; of how often the cause is first, also the least."""
-    mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0]}
+    keys = set.intersection(*(set(entry) for entry in found))
+    mean = {key: numpy.mean([entry[key] for entry in found]) for key in keys}
     return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %s | %.1f |" % (
         start, method, 100 * mean["cause_first"], 100 * min(entry["cause_first"] for entry in found),
         100 * mean["cause_or_pointer_first"], 100 * mean["needed_first"], 100 * mean["on_causes"],
@@ -147,16 +180,15 @@ def main():
     machine.make_folders(arguments.json, arguments.markdown, arguments.networks and arguments.networks / "network")
     torch.set_num_threads(1)
     results = {"machine": machine.facts(), "tasks": []}
+    measured, names = measured_before(arguments), [task.name for task in truths.all_tasks()]
     start = time.monotonic()
     for task in truths.all_tasks():
         if arguments.task and not task.name.startswith(tuple(arguments.task)):
             continue
         measure.say(task.name)
-        results["tasks"].append({"name": task.name, "units": task.what, "samples": arguments.samples, "networks": []})
-        for seed in truths.SEEDS[: arguments.seeds]:
-            measured = measure_network(task, seed, arguments.samples, arguments.networks)
-            results["tasks"][-1]["networks"].append(measured)
-            measure.write(arguments.json, results)
+        measured[task.name] = measure_task(task, arguments)
+        results["tasks"] = [measured[name] for name in names if name in measured]
+        measure.write(arguments.json, results)
     results["load_at_end"] = machine.load()
     results["seconds"] = round(time.monotonic() - start, 1)
     measure.publish(arguments, results, table)

@@ -12,15 +12,12 @@ import torch
 STEPS = 50
 PERMUTATIONS = 20
 
-GATES_TOO = "attention+normalizer+denominator+gate"
 POLICIES = {
     "Addend faithful": {"preset": "faithful"},
-    "Addend faithful, by magnitude": {"preset": "faithful", "by_magnitude": "attention+gate"},
+    "Addend faithful, gates by half": {"preset": "faithful", "content_first": "attention+normalizer+denominator"},
+    "Addend faithful, attention by magnitude": {"preset": "faithful", "by_magnitude": "attention+gate"},
     "Addend faithful, by half": {"preset": "faithful", "content_first": "none"},
-    "Addend faithful, gates too": {"preset": "faithful", "content_first": GATES_TOO, "by_magnitude": "none"},
-    "Addend faithful, gates too, by magnitude": {
-        "preset": "faithful", "content_first": GATES_TOO, "by_magnitude": "attention+gate",
-    },
+    "Addend faithful, content first": {"preset": "faithful", "by_magnitude": "none"},
     "Addend fast": {"preset": "fast"},
 }
 IN_SEGMENTS = {"Addend faithful, 4 segments": {"preset": "faithful", "segments": 4}}

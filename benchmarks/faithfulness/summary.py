@@ -1,32 +1,35 @@
 """Writes the figures that pages quote, from the results.
 
-summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json SHARES.json README POLICIES NEW_README NEW_POLICIES
+summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json README POLICIES NEW_README NEW_POLICIES
 """
 
 import json
 import pathlib
 import sys
 
+import aims
 import blocks
 
 _COLUMNS = 120
 _NAMES = {"Addend %s" % name: name for name in ("faithful", "fast")}
 _NAMES["Addend faithful, by half"] = "by half"
-_NAMES["Addend faithful, gates too"] = "gates too"
+_NAMES["Addend faithful, gates by half"] = "gates by half"
 _NAMES["Addend faithful, 4 segments"] = "4 segments"
 _REMOVING = (
     "Addend faithful", "Addend faithful, by half", "Addend fast", "integrated gradients", "occlusion", "input x gradient",
     "random",
 )
 _KNOWN = _REMOVING[:3] + (
-    "Addend faithful, gates too", "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
+    "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
     "sampled Shapley", "attention rollout", "random",
 )
 _SEGMENTS = (1, 4, 16)
 # Sharings of the interaction with attention, and with gates, side by side in one cell.
-_OF_ATTENTION = ("Addend faithful", "Addend faithful, by magnitude", "Addend faithful, by half", "integrated gradients")
+_OF_ATTENTION = (
+    "Addend faithful", "Addend faithful, attention by magnitude", "Addend faithful, by half", "integrated gradients",
+)
 _OF_GATES = (
-    "Addend faithful", "Addend faithful, gates too, by magnitude", "Addend faithful, gates too", "integrated gradients",
+    "Addend faithful", "Addend faithful, gates by half", "Addend faithful, content first", "integrated gradients",
 )
 
 
@@ -43,7 +46,7 @@ def known(results, key):
     """A share of each task, from its natural baseline, as the mean over its networks in percent."""
     yield from head("%", _KNOWN)
     for task in results["tasks"]:
-        yield row(task["name"], [percent(mean(task, method, key)) for method in _KNOWN])
+        yield row(task["name"], [percent(aims.mean(task, method, key)) for method in _KNOWN])
 
 
 def segments(results):
@@ -68,26 +71,26 @@ def shares(results, methods, with_attention):
     """The worth of sharings, from every baseline of the tasks that have attention, or gates alone."""
     yield "| task, network, baseline | cause first, % | needed first, % | F | cannot matter, % | parts over the move |"
     yield "|---|---|---|---|---|---|"
-    for task in results["tasks"]:
-        if (mean(task, "attention rollout", "cause_first") is not None) != with_attention:
+    for task, place in aims.rows(results):
+        if has_attention(task) != with_attention or any(aims.entries(task, method) is None for method in methods):
             continue
-        for place, start in enumerate(task["networks"][0]["starts"]):
-            def cells(key, form):
-                return ", ".join(form(mean(task, method, key, place)) for method in methods)
 
-            yield row(
-                "%s, %s" % (task["name"], start["start"]),
-                [cells("cause_first", percent), cells("needed_first", percent), cells("faithfulness", "{:.2f}".format),
-                 cells("on_what_cannot_matter", percent), cells("conditioning", "{:.1f}".format)],
-            )
+        def cells(key, form):
+            return ", ".join(form(aims.mean(task, method, key, place)) for method in methods)
+
+        yield row(
+            "%s, %s" % (task["name"], task["networks"][0]["starts"][place]["start"]),
+            [cells("cause_first", percent), cells("needed_first", percent), cells("faithfulness", "{:.2f}".format),
+             cells("on_what_cannot_matter", percent), cells("conditioning", "{:.1f}".format)],
+        )
 
 
 def evidence(models, causes):
     """Both kinds in two items of a list."""
-    with_attention = [task for task in causes["tasks"] if mean(task, "attention rollout", "cause_first") is not None]
+    with_attention = [task for task in causes["tasks"] if has_attention(task)]
 
     def shares(method, key):
-        return [100 * mean(task, method, key) for task in with_attention]
+        return [100 * aims.mean(task, method, key) for task in with_attention]
 
     def average(method, key):
         return "%.0f %%" % (sum(shares(method, key)) / len(with_attention))
@@ -107,11 +110,11 @@ def evidence(models, causes):
             average("Addend faithful", "on_what_cannot_matter"),
             *(average(method, "on_what_cannot_matter") for method in others),
         )
-        + " In an LSTM and a GRU `faithful` names the cause in %s of the samples, and in %s with gates [content first]"
-        "(../../docs/policies.md#content_first)."
+        + " In an LSTM and a GRU `faithful` names the cause in %s of the samples, and in %s with gates [by half]"
+        "(../../docs/policies.md#by_magnitude)."
         % tuple(
-            " and ".join(percent(mean(task, method, "cause_first")) + " %" for task in recurrent)
-            for method in ("Addend faithful", "Addend faithful, gates too")
+            " and ".join(percent(aims.mean(task, method, "cause_first")) + " %" for task in recurrent)
+            for method in ("Addend faithful", "Addend faithful, gates by half")
         ),
         "Parts are removed from samples of real models, in the order of their contributions. The rankings of `faithful` are "
         "worth %.3f to %.3f, those of integrated gradients %.3f to %.3f, and random ones %.3f to %.3f (1: the whole difference "
@@ -129,12 +132,8 @@ def natural_subjects(results):
     return list({subject["name"]: subject for subject in reversed(results["subjects"])}.values())[::-1]
 
 
-def mean(task, method, key, place=0):
-    """Over the networks of a task, from its natural baseline or another; None: the method does not apply."""
-    starts = [network["starts"][place]["methods"] for network in task["networks"]]
-    if method not in starts[0]:
-        return None
-    return sum(methods[method][key] for methods in starts) / len(starts)
+def has_attention(task):
+    return aims.entries(task, "attention rollout") is not None
 
 
 def head(first, methods):
@@ -162,17 +161,17 @@ def rewrite(path, new_path, bodies):
     pathlib.Path(new_path).write_text(text, encoding="utf-8")
 
 
-def main(models, causes, pieces, shared, readme, policies, new_readme, new_policies):
-    models, causes, pieces, shared = (
-        json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in (models, causes, pieces, shared)
+def main(models, causes, pieces, readme, policies, new_readme, new_policies):
+    models, causes, pieces = (
+        json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in (models, causes, pieces)
     )
     bodies = {name: block(known(causes, name)) for name in ("cause_first", "needed_first", "on_what_cannot_matter")}
     bodies |= {"faithfulness": block(removing(models)), "evidence": evidence(models, causes)}
     rewrite(readme, new_readme, bodies)
     bodies = {
         "segments": block(segments(pieces)),
-        "shares of attention": block(shares(shared, _OF_ATTENTION, True)),
-        "shares of gates": block(shares(shared, _OF_GATES, False)),
+        "shares of attention": block(shares(causes, _OF_ATTENTION, True)),
+        "shares of gates": block(shares(causes, _OF_GATES, False)),
     }
     rewrite(policies, new_policies, bodies)
 
