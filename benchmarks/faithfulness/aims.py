@@ -26,7 +26,8 @@ WHY = {
     "about together with it, so that these come among parts that cannot matter.",
     "cannot matter: below 10 %": "content of such parts really flows, through small weights, and cancels in the sum over "
     "parts; magnitudes are taken before it cancels. The methods below that sum to the move have as much, nearly everywhere.",
-    "F not below integrated gradients": "the same as for *needed first*: what had to be there is removed late.",
+    "F not below integrated gradients": "what coefficients and content brought about together is mostly the content's, so "
+    "that parts which steered the answer are removed late.",
     "parts over the move: below 3": "zero is far from all columns of the table, and parts cancel there with every method that "
     "sums to the move.",
 }
