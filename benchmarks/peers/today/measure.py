@@ -33,9 +33,6 @@ ROUNDS = 5
 TURN_SECONDS = 0.02
 # A method that takes longer has no further turns.
 ONCE_SECONDS = 4
-# Quantus runs a method about ten times for each sample.
-QUANTUS_SAMPLES = 3
-
 LIBRARIES = ("transformers", "timm", "numpy")
 
 
@@ -49,6 +46,8 @@ def parse_arguments():
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results are and go")
     parser.add_argument("--networks", type=Path, required=True, metavar="FOLDER", help="keeps what was trained")
     parser.add_argument("--samples", type=int, default=models.SAMPLES, help="of each model (default: %(default)d)")
+    parser.add_argument("--quantus", type=int, default=3, metavar="SAMPLES",
+                        help="that Quantus judges, which runs the model some hundred times for each (default: %(default)d)")
     parser.add_argument("--seconds", type=float, default=4, help="for the samples of a method (default: %(default)g)")
     parser.add_argument("--limit", type=float, default=10, metavar="SECONDS",
                         help="of the processor, for one run (default: %(default)g)")
@@ -157,7 +156,7 @@ def alone(case, maker, arguments):
         _, first, peak = processes.first_run(lambda: explain(question), arguments.limit)
         found = {"peak_mib": peak, "plain_peak_mib": plain_peak}
         found.update(turns(plain, lambda: explain(question), first))
-        found.update(quality(case, explain, arguments.seconds, first["processor"]))
+        found.update(quality(case, explain, arguments, first["processor"]))
         return found
     except NotFor as error:
         return {"reason": str(error)}
@@ -193,9 +192,9 @@ def repeated(run):
     return {key: seconds / count for key, seconds in total.items()}
 
 
-def quality(case, explain, seconds, once):
+def quality(case, explain, arguments, once):
     """How good the contributions are, of as many samples as there is time for; one takes about `once`."""
-    deadline = time.process_time() + seconds
+    deadline = time.process_time() + arguments.seconds
     errors, value_errors, curves, causes, roles, judged = [], [], [], [], [], []
     for sample in range(len(case.inputs)):
         if sample and time.process_time() > deadline:
@@ -221,7 +220,8 @@ def quality(case, explain, seconds, once):
     }
     if curves:
         found["faithfulness"] = float(metrics.faithfulness(curves)[0])
-        found["quantus"] = quantus(case, explain, seconds, once)
+        if arguments.quantus:
+            found["quantus"] = quantus(case, explain, arguments, once)
     if causes:
         found["causes"] = metrics.mean_found(causes, roles)
     return found
@@ -235,16 +235,16 @@ def scores(question, contributions):
         return question.outputs(question.moved(rows)).double().view(kept.shape[:2]).numpy()
 
 
-def quantus(case, explain, seconds, once):
+def quantus(case, explain, arguments, once):
     """Medians over samples of the metrics of Quantus; a reason where it cannot."""
     quantus_metrics = metrics_of_quantus()
     if isinstance(quantus_metrics, str):
         return {"reason": quantus_metrics}
-    deadline, rows = time.process_time() + seconds, []
-    for sample in range(min(QUANTUS_SAMPLES, len(case.inputs))):
+    deadline, rows = time.process_time() + arguments.seconds, []
+    for sample in range(min(arguments.quantus, len(case.inputs))):
         question = case.question(sample)
         try:
-            rows.append(quantus_metrics.measure(explain, question, explain(question).units, 20 * once < seconds))
+            rows.append(quantus_metrics.measure(explain, question, explain(question).units, 20 * once < arguments.seconds))
         except Exception as error:
             return {"reason": processes.reason_of(error, 0)}
         if time.process_time() > deadline:
