@@ -13,7 +13,7 @@ AIMS = {
     "cause first in 99 %": ("cause_first", lambda value, half: value >= 0.99, "{:.1%}"),
     "needed first in 90 %": ("needed_first", lambda value, half: value >= 0.9, "{:.1%}"),
     "cannot matter: below 10 %": ("on_what_cannot_matter", lambda value, half: value < 0.1, "{:.1%}"),
-    "F not below integrated gradients": ("difference", lambda value, half: value + half >= 0, "{:+.3f} ± {:.3f}"),
+    "F not below integrated gradients": ("difference", lambda value, half: value + half >= 0, "{:+.3f} \u00b1 {:.3f}"),
     "parts over the move: below 3": ("conditioning", lambda value, half: value < 3, "{:.2f}"),
 }
 # Why each aim is missed where it is; looked up in the samples that miss it.

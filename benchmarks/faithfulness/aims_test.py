@@ -43,9 +43,9 @@ class Aims(unittest.TestCase):
 
     def test_the_interval_of_a_mean_of_three_networks(self):
         # 1.96 * 0.01 / sqrt(3) is 0.0113.
-        self.assertEqual(self.reached(-0.011, 0.01), (True, "-0.011 ± 0.011"))
-        self.assertEqual(self.reached(-0.012, 0.01), (False, "-0.012 ± 0.011"))
-        self.assertEqual(self.reached(0.0, 0.0), (True, "+0.000 ± 0.000"))
+        self.assertEqual(self.reached(-0.011, 0.01), (True, "-0.011 \u00b1 0.011"))
+        self.assertEqual(self.reached(-0.012, 0.01), (False, "-0.012 \u00b1 0.011"))
+        self.assertEqual(self.reached(0.0, 0.0), (True, "+0.000 \u00b1 0.000"))
 
     def test_causes(self):
         entry = findings(0.99, difference_deviation=0.0)

@@ -128,7 +128,7 @@ class LiveTrace::Recording : public CallHandler {
       throw InvalidArgument(
           absl::StrCat(name, " is no floating-point or complex tensor; integers and bools have no parts"));
     }
-    // What it is, is found by its memory.
+    // A tensor is known by its memory.
     if (tensor.numel() > 0 && !tensor.has_storage()) {
       throw InvalidArgument(absl::StrCat(name,
                                          " is not dense: it is sparse, or belongs to a function that torch.func or "

@@ -610,7 +610,7 @@ void AttributionJudge::WeighParts(const std::vector<Contributions>& targets, con
     outcome.notes.push_back(NoteOnConditioning(linearization_, judged, single_));
   } else {
     Judged by_element = judged;
-    // What is told is known of single elements only, not of components.
+    // The note is known of single elements only, not of components.
     by_element.name += WordsOf(NoteKind::kIllConditionedElements).holds;
     by_element.sizes.components = MagnitudeByElement(targets, elements);
     if (by_element.sizes.Cancel(single_)) {

@@ -57,8 +57,8 @@ TreeEnsemble::TreeEnsemble(const TreeTensors& tensors, int64_t num_features, int
       thresholds_(RealsOf(tensors.thresholds, "thresholds")),
       weights_(RealsOf(tensors.weights, "weights")) {
   const int64_t count = features_.size;
-  if (modes_.size != count || thresholds_.size != count || children_.size != 2 * count ||
-      missing_true_.size != count || targets_.size != weights_.size) {
+  if (modes_.size != count || thresholds_.size != count || children_.size != 2 * count || missing_true_.size != count ||
+      targets_.size != weights_.size) {
     Fail("has lists of different lengths");
   }
   if (starts_.size == 0 || starts_.data[0] != 0 || starts_.data[starts_.size - 1] != weights_.size) FailOfWeights();

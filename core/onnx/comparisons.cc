@@ -82,7 +82,8 @@ Results BitwiseXor(const Context& context) {
 // The bits of the elements of input 0, as the file has them.
 int64_t NumBits(const Context& context) {
   const Datum& x = context.Input(0);
-  return x.IsWidened() ? BitsOf(x.integers) : 8 * static_cast<int64_t>(c10::elementSize(context.Tensor(0).scalar_type()));
+  return x.IsWidened() ? BitsOf(x.integers)
+                       : 8 * static_cast<int64_t>(c10::elementSize(context.Tensor(0).scalar_type()));
 }
 
 // Elements of type uint64 shifted to the left, which int64 has to hold.
@@ -144,8 +145,8 @@ void RegisterComparisons(OperatorTable& table) {
   table.Add("IsNaN", 9, [](const Context& c) -> Results { return at::isnan(c.Tensor(0)); });
   table.Add("IsInf", 10, IsInf).Attributes({"detect_negative", "detect_positive"});
   table.Add("Where", 9, Where).Inputs(3).KeepsIntegers();
-  table.ReadUnsigned({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-                      "BitwiseNot", "BitShift"});
+  table.ReadUnsigned({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "BitwiseAnd", "BitwiseOr",
+                      "BitwiseXor", "BitwiseNot", "BitShift"});
 }
 
 }  // namespace addend::onnx

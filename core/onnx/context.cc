@@ -50,8 +50,9 @@ bool Context::ReadsIntegersOf(const Datum& datum) const {
 at::Tensor Context::TensorOf(const Datum& datum) const {
   if (!datum.IsTensor()) throw Invalid(datum.IsNone() ? "an input is missing" : "an input is a sequence, not a tensor");
   if (datum.HoldsIntegers() && !ReadsIntegersOf(datum)) {
-    const char* kind = datum.IsWidened() ? ", which stand in a wider type here; that is not supported, a cast before it is"
-                                         : ", which a quantized model rounds from its input; that is not supported";
+    const char* kind = datum.IsWidened()
+                           ? ", which stand in a wider type here; that is not supported, a cast before it is"
+                           : ", which a quantized model rounds from its input; that is not supported";
     throw Refused(absl::StrCat("it computes with integers of type ", NameOf(datum.integers), kind));
   }
   return is_known_ ? datum.known : placement_.TensorOf(datum);

@@ -108,7 +108,9 @@ class Context {
   // A tensor that the operator has prepared; see OperatorRow::PreparedBy().
   const at::Tensor& Prepared(size_t k) const { return surroundings_.ConstantAt(step_.prepared.at(k)).tensor; }
   // The tensor that the operator made before the run, see OperatorRow::MakesOnce(); undefined where it made none.
-  at::Tensor MadeOnce() const { return step_.made_once ? surroundings_.ConstantAt(*step_.made_once).tensor : at::Tensor(); }
+  at::Tensor MadeOnce() const {
+    return step_.made_once ? surroundings_.ConstantAt(*step_.made_once).tensor : at::Tensor();
+  }
 
   // ---------------------------------------------------------------------------------------------- results, graphs
 

@@ -45,8 +45,8 @@ bool IsDataType(int32_t number);
 std::string NameOf(DataType type);
 // Whether it is a type of integers of 4 or 2 bits, which are unpacked into 8 when they are read.
 bool IsPacked(DataType type);
-// Whether it is one of the types uint16, uint32 and uint64, which LibTorch lacks; see Note [Integers in a wider type] in
-// datum.h.
+// Whether it is one of the types uint16, uint32 and uint64, which LibTorch lacks; see Note [Integers in a wider type]
+// in datum.h.
 bool IsWidened(DataType type);
 // The greatest integer of such a type that its wider type holds: of uint64 the greatest of int64.
 int64_t GreatestOf(DataType type);

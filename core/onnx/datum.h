@@ -24,8 +24,8 @@
 //
 // Note [Integers in a wider type]
 // LibTorch has no uint16, uint32 and uint64 (the oldest that is supported). Their numbers are kept in int32, int64 and
-// int64, and Datum::integers says what they are. Numbers of uint64 that int64 does not hold are refused: in the file, in
-// inputs, and in results.
+// int64, and Datum::integers says what they are. Numbers of uint64 that int64 does not hold are refused: in the file,
+// in inputs, and in results.
 //
 // They are integers of LibTorch, so that more operators read them than read those of a quantised model: comparisons,
 // and arithmetic whose results are brought back into the range of the type by their lowest bits, as processors do it

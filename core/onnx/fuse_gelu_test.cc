@@ -81,15 +81,16 @@ TEST(FuseGelu, LeavesOtherFunctionsAsTheyAre) {
   const Tensor other = stays(Nodes(SumThenHalf(), Division()), Numbers(1.5F));
   EXPECT_TRUE(at::allclose(other, Rows() * (at::erf(Rows() / 1.5) + 1) * 0.5));
   // Another factor than what erf reads.
-  stays(Nodes({NodeMessage("Mul", {"x1", "sum"}, {"p"}), NodeMessage("Mul", {"p", "half"}, {"y"})}, Division()), Numbers(),
-        2);
+  stays(Nodes({NodeMessage("Mul", {"x1", "sum"}, {"p"}), NodeMessage("Mul", {"p", "half"}, {"y"})}, Division()),
+        Numbers(), 2);
   // A number between that something else reads.
   stays(Nodes({NodeMessage("Mul", {"x0", "sum"}, {"p"}), NodeMessage("Mul", {"p", "half"}, {"h"}),
                NodeMessage("Add", {"h", "erf"}, {"y"})},
               Division()),
         Numbers());
   // The sum twice.
-  stays(Nodes({NodeMessage("Mul", {"sum", "sum"}, {"p"}), NodeMessage("Mul", {"p", "half"}, {"y"})}, Division()), Numbers());
+  stays(Nodes({NodeMessage("Mul", {"sum", "sum"}, {"p"}), NodeMessage("Mul", {"p", "half"}, {"y"})}, Division()),
+        Numbers());
 }
 
 TEST(FuseGelu, LeavesWhatIsAnOutputItself) {

@@ -128,7 +128,8 @@ void RequireKnownType(const TypeProto& type, absl::string_view name) {
   };
   switch (type.kind) {
     case TypeProto::Kind::kTensor:
-      if (!ScalarTypeOf(type.data_type) && !IsWidened(type.data_type)) refuse(absl::StrCat("of type ", NameOf(type.data_type)));
+      if (!ScalarTypeOf(type.data_type) && !IsWidened(type.data_type))
+        refuse(absl::StrCat("of type ", NameOf(type.data_type)));
       return;
     case TypeProto::Kind::kSequence:
     case TypeProto::Kind::kOptional:

@@ -113,8 +113,8 @@ Results InRange(const Context& context, const Tensor& result) {
 
 void RequireHeld(const Context& context, const Tensor& holds) {
   if (context.Holds(Numbers(context, at::all(holds)))) return;
-  throw context.Refused(absl::StrCat("it gives a uint64 above ", GreatestOf(DataType::kUint64), ", the greatest int64, ",
-                                     "which is not supported"));
+  throw context.Refused(absl::StrCat("it gives a uint64 above ", GreatestOf(DataType::kUint64),
+                                     ", the greatest int64, ", "which is not supported"));
 }
 
 Tensor AsCondition(const Context& context, const Tensor& numbers) {

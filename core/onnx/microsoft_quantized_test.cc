@@ -207,7 +207,8 @@ TEST(MicrosoftQuantized, WeightsOfFewBitsAreUnpackedOnce) {
   const MessageWriter constant_scales = TensorMessage("s", 1, {6}).Bytes(9, bytes(scales));
   const auto load = [&](const std::vector<std::string>& inputs, const std::vector<MessageWriter>& initializers) {
     MessageWriter node = NodeMessage("MatMulNBits", inputs, {"y"}, "", "com.microsoft");
-    node = With(node, {IntAttribute("K", 32), IntAttribute("N", 3), IntAttribute("bits", 4), IntAttribute("block_size", 16)});
+    node = With(node,
+                {IntAttribute("K", 32), IntAttribute("N", 3), IntAttribute("bits", 4), IntAttribute("block_size", 16)});
     return ModelOfNodes({node}, 3 - initializers.size(), initializers, 17, 0, "com.microsoft");
   };
   const auto once = load({"x0", "w", "s"}, {constant_weights, constant_scales});
@@ -220,8 +221,8 @@ TEST(MicrosoftQuantized, WeightsOfFewBitsAreUnpackedOnce) {
   const auto wide = once->To(c10::Device(c10::kCPU), at::kDouble);
   const Tensor number = at::stack({packed.bitwise_and(15), packed.bitwise_right_shift(4)}, -1).reshape({3, 32});
   const Tensor units = scales.to(at::kDouble).reshape({3, 2}).repeat_interleave(16, 1);
-  EXPECT_TRUE(at::allclose(ResultOf(*wide, {x.to(at::kDouble)}), x.to(at::kDouble).mm(((number.to(at::kDouble) - 8) * units).t()),
-                           1e-13, 1e-13));
+  EXPECT_TRUE(at::allclose(ResultOf(*wide, {x.to(at::kDouble)}),
+                           x.to(at::kDouble).mm(((number.to(at::kDouble) - 8) * units).t()), 1e-13, 1e-13));
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ MessageWriter IntegerTensor(const std::string& name, const std::vector<int64_t>&
 }
 
 std::shared_ptr<Model> ModelOfNodes(const std::vector<MessageWriter>& nodes, size_t num_inputs,
-                                    const std::vector<MessageWriter>& initializers, int64_t opset,
-                                    int32_t data_type, const std::string& domain) {
+                                    const std::vector<MessageWriter>& initializers, int64_t opset, int32_t data_type,
+                                    const std::string& domain) {
   GraphParts parts;
   parts.nodes = nodes;
   parts.initializers = initializers;

@@ -79,8 +79,8 @@ struct Plan {
   std::vector<ConstantTensor> constants;
   BodyPlan body;
   std::deque<Operator> own_operators;  // each in place of several nodes
-  std::vector<BodyPlan> functions;  // those that nothing calls have no steps
-  std::vector<std::string> notes;   // on the file and its operators
+  std::vector<BodyPlan> functions;     // those that nothing calls have no steps
+  std::vector<std::string> notes;      // on the file and its operators
 };
 
 // Makes the plan of a model. Outputs that hold no numbers are left out, which a note says. Throws Unimplemented where

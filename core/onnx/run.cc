@@ -62,7 +62,8 @@ Error FailsAt(const Step& step, const std::exception& error) {
   const std::string name = NameOf(*step.op->node);
   if (LacksKernel(sentence)) {
     return Error(absl::StatusCode::kUnimplemented, absl::StrCat(name, ": this LibTorch cannot compute it: ", sentence),
-                 PositionOf(*step.op->node), "load the model with dtype float32, or explain it with compute_dtype=float32");
+                 PositionOf(*step.op->node),
+                 "load the model with dtype float32, or explain it with compute_dtype=float32");
   }
   return Error(absl::StatusCode::kInvalidArgument, absl::StrCat("the model fails at ", name, ": ", sentence),
                PositionOf(*step.op->node));

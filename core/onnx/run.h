@@ -15,8 +15,8 @@ namespace addend::onnx {
 // that could end a run that is cancelled.
 inline constexpr int64_t kMostNodesRun = 10000000;
 
-// The values of a plan's constants, by their numbers, with the tensors that nodes make once. `copy`: none shares memory with
-// the file. What making a tensor throws is as from RunPlan().
+// The values of a plan's constants, by their numbers, with the tensors that nodes make once. `copy`: none shares memory
+// with the file. What making a tensor throws is as from RunPlan().
 std::vector<Datum> ConstantsOf(const Plan& plan, const Placement& placement, bool copy);
 
 // Returns the outputs for the inputs of the model's graph. `constants`: the plan's, as the model has them. A value is

@@ -1,4 +1,5 @@
-// uint16, uint32 and uint64, which LibTorch lacks: held to the unsigned arithmetic of C++, which is that of ONNX Runtime.
+// uint16, uint32 and uint64, which LibTorch lacks: held to the unsigned arithmetic of C++, which is that of ONNX
+// Runtime.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,9 @@ constexpr int32_t kFloat = 1, kUint8 = 2, kUint16 = 4, kInt16 = 5, kInt32 = 6, k
 constexpr int64_t kOpset = 26;  // the first with BitCast
 
 template <typename T>
-constexpr int32_t kTypeOf = sizeof(T) == 2 ? kUint16 : sizeof(T) == 4 ? kUint32 : kUint64;
+constexpr int32_t kTypeOf = sizeof(T) == 2   ? kUint16
+                            : sizeof(T) == 4 ? kUint32
+                                             : kUint64;
 
 // Numbers as the type that holds them.
 template <typename T>
@@ -132,10 +135,12 @@ TYPED_TEST(Unsigned, InputsBeyondTheRangeAreRefused) {
   const auto holder = sizeof(T) == 2 ? at::kInt : at::kLong;
   EXPECT_TRUE(at::equal(ResultOf(*model, {at::tensor({most}).to(holder)}), at::tensor({most}).to(holder)));
   for (const int64_t beyond : {int64_t{-1}, most + 1}) {
-    ExpectError(absl::StatusCode::kInvalidArgument,
-                {"input x0 holds " + std::to_string(beyond) + ", the model takes uint",
-                 " from 0 to " + std::to_string(most)},
-                [&] { ResultOf(*model, {at::tensor({most, beyond}).to(holder)}); });
+    ExpectError(
+        absl::StatusCode::kInvalidArgument,
+        {"input x0 holds " + std::to_string(beyond) + ", the model takes uint", " from 0 to " + std::to_string(most)},
+        [&] {
+          ResultOf(*model, {at::tensor({most, beyond}).to(holder)});
+        });
   }
   ExpectError(absl::StatusCode::kInvalidArgument, {"input x0 is float32, the model takes int", ", for its uint"},
               [&] { ResultOf(*model, {at::ones({1})}); });
@@ -163,8 +168,9 @@ TEST(Uint64, ArithmeticIsThatOfProcessorsWhereInt64HoldsIt) {
 
 TEST(Uint64, ResultsThatInt64DoesNotHoldAreRefused) {
   const auto refuse = [](const MessageWriter& node, int64_t a, int64_t b) {
-    ExpectError(absl::StatusCode::kUnimplemented, {"gives a uint64 above 9223372036854775807"},
-                [&] { ResultOf(*ModelOf(kUint64, 2, {node}), {at::tensor({int64_t{1}, a}), at::tensor({int64_t{1}, b})}); });
+    ExpectError(absl::StatusCode::kUnimplemented, {"gives a uint64 above 9223372036854775807"}, [&] {
+      ResultOf(*ModelOf(kUint64, 2, {node}), {at::tensor({int64_t{1}, a}), at::tensor({int64_t{1}, b})});
+    });
   };
   const auto node = [](const std::string& op) { return NodeMessage(op, {"x0", "x1"}, {"y"}); };
   refuse(node("Add"), kHalf, kHalf);
@@ -174,7 +180,8 @@ TEST(Uint64, ResultsThatInt64DoesNotHoldAreRefused) {
   refuse(Shift("LEFT"), 1, 63);
   refuse(Shift("LEFT"), 3, 63);
   const auto turned = ModelOf(kUint64, 1, {NodeMessage("BitwiseNot", {"x0"}, {"y"})});
-  ExpectError(absl::StatusCode::kUnimplemented, {"gives a uint64"}, [&] { ResultOf(*turned, {at::tensor({int64_t{1}})}); });
+  ExpectError(absl::StatusCode::kUnimplemented, {"gives a uint64"},
+              [&] { ResultOf(*turned, {at::tensor({int64_t{1}})}); });
 }
 
 // A recording compares what it reads, so that other inputs are refused there too.
@@ -184,12 +191,12 @@ TEST(Uint64, ARecordingSeesWhatIsHeld) {
 }
 
 TEST(Uint64, ConstantsThatInt64DoesNotHoldAreRefused) {
-  ExpectError(absl::StatusCode::kUnimplemented,
-              {"model.onnx: the tensor c holds the number 9223372036854775808; of uint64 those up to 9223372036854775807"},
-              [] {
-                ModelOf(kUint64, 1, {NodeMessage("Max", {"x0", "c"}, {"y"})},
-                        {Constant<uint64_t>("c", {2}, {1, uint64_t{1} << 63})});
-              });
+  ExpectError(
+      absl::StatusCode::kUnimplemented,
+      {"model.onnx: the tensor c holds the number 9223372036854775808; of uint64 those up to 9223372036854775807"}, [] {
+        ModelOf(kUint64, 1, {NodeMessage("Max", {"x0", "c"}, {"y"})},
+                {Constant<uint64_t>("c", {2}, {1, uint64_t{1} << 63})});
+      });
   ExpectError(absl::StatusCode::kInvalidArgument, {"input x0 holds -1, the model takes uint64 from 0 to"}, [] {
     ResultOf(*ModelOf(kUint64, 1, {NodeMessage("Identity", {"x0"}, {"y"})}), {at::tensor({int64_t{-1}})});
   });
@@ -209,18 +216,19 @@ TEST(UnsignedCasts, AreByTheLowestBits) {
   EXPECT_TRUE(at::equal(cast(kUint16, kUint64, Wide(few)), at::tensor({0, 300, 40000, 65535}, at::kLong)));
   EXPECT_TRUE(at::equal(cast(kUint32, kUint16, Wide(many)),
                         Wide<uint16_t>({0, 70000 - 65536, static_cast<uint16_t>(3000000000), 65535})));
-  EXPECT_TRUE(at::equal(cast(kUint32, kInt32, Wide(many)),
-                        at::tensor({int64_t{0}, int64_t{70000}, int64_t{3000000000} - (int64_t{1} << 32), int64_t{-1}})
-                            .to(at::kInt)));
+  EXPECT_TRUE(at::equal(
+      cast(kUint32, kInt32, Wide(many)),
+      at::tensor({int64_t{0}, int64_t{70000}, int64_t{3000000000} - (int64_t{1} << 32), int64_t{-1}}).to(at::kInt)));
   EXPECT_TRUE(at::equal(cast(kUint32, kBool, Wide(many)), Truths({0, 1, 1, 1})));
   const Tensor with_sign = at::tensor({-1, -70000, 5}, at::kInt);
   EXPECT_TRUE(at::equal(cast(kInt32, kUint16, with_sign), Wide<uint16_t>({65535, static_cast<uint16_t>(-70000), 5})));
-  EXPECT_TRUE(at::equal(cast(kInt32, kUint32, with_sign), Wide<uint32_t>({4294967295, static_cast<uint32_t>(-70000), 5})));
+  EXPECT_TRUE(
+      at::equal(cast(kInt32, kUint32, with_sign), Wide<uint32_t>({4294967295, static_cast<uint32_t>(-70000), 5})));
   EXPECT_TRUE(at::equal(cast(kBool, kUint16, Truths({0, 1})), Wide<uint16_t>({0, 1})));
   ExpectError(absl::StatusCode::kUnimplemented, {"gives a uint64 above"}, [&] { cast(kInt32, kUint64, with_sign); });
 }
 
-// As for other types, a float beyond the range is refused: processors differ.
+// A float beyond the range is refused, as for other types: processors differ.
 TEST(UnsignedCasts, OfFloatsHaveToFit) {
   const auto cast = [](int64_t to, const Tensor& x) {
     return ResultOf(*ModelOf(kFloat, 1, {CastTo("x0", "y", to)}), {x});
@@ -231,14 +239,18 @@ TEST(UnsignedCasts, OfFloatsHaveToFit) {
       {kUint16, 65536.0F}, {kUint16, -1.0F}, {kUint32, 0x1p32F}, {kUint64, 0x1p63F}, {kUint64, NAN}};
   for (const auto& [type, number] : beyond) {
     ExpectError(absl::StatusCode::kInvalidArgument, {"to uint", ", which does not hold it"},
-                [&, to = type, x = number] { cast(to, at::tensor({1.0F, x})); });
+                [&, to = type, x = number] {
+                  cast(to, at::tensor({1.0F, x}));
+                });
   }
 }
 
 TEST(UnsignedCasts, AreLikeAnotherValue) {
-  const auto model = ModelOf(kInt64, 1, {NodeMessage("CastLike", {"x0", "like"}, {"q"}), NodeMessage("Add", {"q", "q"}, {"y"})},
-                             {Constant<uint16_t>("like", {1}, {7})});
-  EXPECT_TRUE(at::equal(ResultOf(*model, {at::tensor({-1, 40000}, at::kLong)}), Wide<uint16_t>({65534, 80000 - 65536})));
+  const auto model =
+      ModelOf(kInt64, 1, {NodeMessage("CastLike", {"x0", "like"}, {"q"}), NodeMessage("Add", {"q", "q"}, {"y"})},
+              {Constant<uint16_t>("like", {1}, {7})});
+  EXPECT_TRUE(
+      at::equal(ResultOf(*model, {at::tensor({-1, 40000}, at::kLong)}), Wide<uint16_t>({65534, 80000 - 65536})));
 }
 
 TEST(UnsignedCasts, OfBitsReadThem) {
@@ -253,7 +265,7 @@ TEST(UnsignedCasts, OfBitsReadThem) {
               [&] { cast(kUint16, kInt32, Wide<uint16_t>({1})); });
 }
 
-// What has moved elements wraps behind it: the type went with them.
+// Elements that were moved wrap behind that: their type went with them.
 TEST(UnsignedChoices, KeepTheirType) {
   const std::vector<uint32_t> x{5, 4294967295, 0, 9};
   const auto doubled = [&](std::vector<MessageWriter> nodes, std::vector<MessageWriter> more = {}) {
@@ -265,22 +277,28 @@ TEST(UnsignedChoices, KeepTheirType) {
     return ResultOf(*ModelOf(kUint32, 1, nodes, more), {Wide(x)});
   };
   EXPECT_TRUE(at::equal(doubled({NodeMessage("Gather", {"x0", "places"}, {"q"})}), Wide<uint32_t>({4294967294, 18})));
-  EXPECT_TRUE(at::equal(doubled({NodeMessage("TopK", {"x0", "count"}, {"q", "at"})}), Wide<uint32_t>({4294967294, 18})));
+  EXPECT_TRUE(
+      at::equal(doubled({NodeMessage("TopK", {"x0", "count"}, {"q", "at"})}), Wide<uint32_t>({4294967294, 18})));
   EXPECT_TRUE(at::equal(doubled({NodeMessage("Reshape", {"x0", "square"}, {"s"}),
                                  With(NodeMessage("Split", {"s"}, {"p", "q"}), {IntAttribute("num_outputs", 2)})}),
                         Wide<uint32_t>({0, 18}).reshape({1, 2})));
-  EXPECT_TRUE(at::equal(doubled({NodeMessage("Where", {"mask", "x0", "zero"}, {"q"})}, {Constant<uint32_t>("zero", {1}, {0})}),
-                        Wide<uint32_t>({0, 4294967294, 0, 18})));
-  EXPECT_TRUE(at::equal(doubled({NodeMessage("Clip", {"x0", "", "most"}, {"q"})}, {Constant<uint32_t>("most", {}, {4294967295})}),
-                        Wide<uint32_t>({10, 4294967294, 0, 18})));
-  EXPECT_TRUE(at::equal(doubled({With(NodeMessage("ConstantOfShape", {"count"}, {"q"}),
-                                      {MessageWriter().Bytes(1, "value").Message(5, Constant<uint32_t>("", {1}, {4294967295})).Integer(20, 4)})}),
-                        Wide<uint32_t>({4294967294, 4294967294})));
+  EXPECT_TRUE(
+      at::equal(doubled({NodeMessage("Where", {"mask", "x0", "zero"}, {"q"})}, {Constant<uint32_t>("zero", {1}, {0})}),
+                Wide<uint32_t>({0, 4294967294, 0, 18})));
+  EXPECT_TRUE(at::equal(
+      doubled({NodeMessage("Clip", {"x0", "", "most"}, {"q"})}, {Constant<uint32_t>("most", {}, {4294967295})}),
+      Wide<uint32_t>({10, 4294967294, 0, 18})));
+  EXPECT_TRUE(at::equal(
+      doubled({With(
+          NodeMessage("ConstantOfShape", {"count"}, {"q"}),
+          {MessageWriter().Bytes(1, "value").Message(5, Constant<uint32_t>("", {1}, {4294967295})).Integer(20, 4)})}),
+      Wide<uint32_t>({4294967294, 4294967294})));
 }
 
 TEST(UnsignedChoices, PlacesAreIntegersOfTheirOwn) {
-  const auto model = ModelOf(kUint32, 1, {With(NodeMessage("ArgMax", {"x0"}, {"at"}), {IntAttribute("keepdims", 0)}),
-                                          NodeMessage("Sub", {"at", "nine"}, {"y"})},
+  const auto model = ModelOf(kUint32, 1,
+                             {With(NodeMessage("ArgMax", {"x0"}, {"at"}), {IntAttribute("keepdims", 0)}),
+                              NodeMessage("Sub", {"at", "nine"}, {"y"})},
                              {IntegerTensor("nine", {}, {9})});
   EXPECT_EQ(ResultOf(*model, {Wide<uint32_t>({5, 8, 7})}).item<int64_t>(), 1 - 9);
 }
@@ -293,7 +311,8 @@ TEST(UnsignedChoices, ComparisonsAndPowersReadThem) {
   ExpectOfTwo(node("LessOrEqual"), a, b, Truths({1, 1, 0}));
   ExpectOfTwo(node("Greater"), a, b, Truths({0, 0, 1}));
   ExpectOfTwo(node("GreaterOrEqual"), a, b, Truths({0, 1, 1}));
-  const auto power = ModelOf(kUint32, 1, {NodeMessage("Pow", {"base", "x0"}, {"y"})}, {FloatTensor("base", {3}, {1, 2, 3})});
+  const auto power =
+      ModelOf(kUint32, 1, {NodeMessage("Pow", {"base", "x0"}, {"y"})}, {FloatTensor("base", {3}, {1, 2, 3})});
   EXPECT_TRUE(at::allclose(ResultOf(*power, {Wide<uint32_t>({4, 5, 6})}), at::tensor({1.0F, 32.0F, 729.0F})));
 }
 
@@ -313,17 +332,20 @@ TEST(UnsignedChoices, RowsOfAScanKeepTheirType) {
 }
 
 TEST(UnsignedChoices, SequencesKeepTheirType) {
-  const auto model = ModelOf(kUint16, 1, {NodeMessage("SplitToSequence", {"x0"}, {"parts"}),
-                                          With(NodeMessage("ConcatFromSequence", {"parts"}, {"q"}), {IntAttribute("axis", 0)}),
-                                          NodeMessage("Add", {"q", "q"}, {"y"})});
+  const auto model = ModelOf(kUint16, 1,
+                             {NodeMessage("SplitToSequence", {"x0"}, {"parts"}),
+                              With(NodeMessage("ConcatFromSequence", {"parts"}, {"q"}), {IntAttribute("axis", 0)}),
+                              NodeMessage("Add", {"q", "q"}, {"y"})});
   EXPECT_TRUE(at::equal(ResultOf(*model, {Wide<uint16_t>({40000, 3})}), Wide<uint16_t>({80000 - 65536, 6})));
 }
 
 TEST(UnsignedChoices, OtherOperatorsRefuseThem) {
   for (const char* op : {"Neg", "ReduceSum", "Abs", "Softmax"}) {
-    ExpectError(absl::StatusCode::kUnimplemented,
-                {std::string("(") + op + ")", "computes with integers of type uint16, which stand in a wider type here"},
-                [&] { ResultOf(*ModelOf(kUint16, 1, {NodeMessage(op, {"x0"}, {"y"})}), {Wide<uint16_t>({1, 2})}); });
+    ExpectError(
+        absl::StatusCode::kUnimplemented,
+        {std::string("(") + op + ")", "computes with integers of type uint16, which stand in a wider type here"}, [&] {
+          ResultOf(*ModelOf(kUint16, 1, {NodeMessage(op, {"x0"}, {"y"})}), {Wide<uint16_t>({1, 2})});
+        });
   }
   ExpectError(absl::StatusCode::kInvalidArgument, {"integers of different types"}, [] {
     ResultOf(*ModelOf(kUint16, 1, {NodeMessage("Add", {"x0", "c"}, {"y"})}, {IntegerTensor("c", {1}, {1})}),

@@ -48,7 +48,7 @@ void RequireDense(const CallAtHand& own, const std::vector<c10::IValue>& values,
   }
 }
 
-// What a transformed function computes has no memory, by which rows are found.
+// Results of a transformed function have no memory, by which rows are found.
 void RequireNoTransform(const CallAtHand& own) {
   if (!own.call.Traced() || !UnderTransform()) return;
   Refuse(own,

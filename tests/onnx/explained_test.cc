@@ -99,10 +99,9 @@ TEST(Casts, ToIntegersAndBackAreSteps) {
 
 TEST(Casts, ToIntegersWithoutSignAreStepsToo) {
   for (const int64_t type : {4, 12, 13}) {  // uint16, uint32, uint64
-    const auto model =
-        Load(Parts({NodeMessage("Mul", {"x", "ten"}, {"p"}), NodeMessage("Add", {"p", "twenty"}, {"h"}),
-                    CastTo("h", "q", type), CastTo("q", "y", kFloat)},
-                   {FloatTensor("ten", {1}, {10}), FloatTensor("twenty", {1}, {20})}));
+    const auto model = Load(Parts({NodeMessage("Mul", {"x", "ten"}, {"p"}), NodeMessage("Add", {"p", "twenty"}, {"h"}),
+                                   CastTo("h", "q", type), CastTo("q", "y", kFloat)},
+                                  {FloatTensor("ten", {1}, {10}), FloatTensor("twenty", {1}, {20})}));
     const Composition parts = Explain(model).outputs[0].composition;
     EXPECT_TRUE(at::equal(parts.components(), at::diag(at::tensor({5.0F, -14.0F, 27.0F, 0.0F}))));
     EXPECT_EQ(parts.leftover().abs().max().item<float>(), 0);
@@ -150,10 +149,10 @@ GraphParts HalfModel(const Tensor& weight) {
     return TensorMessage(name, kHalf, tensor.sizes().vec())
         .Bytes(9, std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()));
   };
-  GraphParts parts = Parts({NodeMessage("MatMul", {"x", "w"}, {"h"}), NodeMessage("Mul", {"h", "scale"}, {"s"}),
-                            CastTo("s", "wide", kFloat), CastTo("wide", "narrow", kHalf),
-                            NodeMessage("Softmax", {"narrow"}, {"y"})},
-                           {constant("w", half), constant("scale", scale)});
+  GraphParts parts =
+      Parts({NodeMessage("MatMul", {"x", "w"}, {"h"}), NodeMessage("Mul", {"h", "scale"}, {"s"}),
+             CastTo("s", "wide", kFloat), CastTo("wide", "narrow", kHalf), NodeMessage("Softmax", {"narrow"}, {"y"})},
+            {constant("w", half), constant("scale", scale)});
   parts.inputs = {Info("x", TensorType(kHalf))};
   parts.outputs = {Info("y", TensorType(kHalf))};
   return parts;

@@ -110,7 +110,7 @@ def ran(entry):
 
 
 def wins(results, measure):
-    """Where peers are ahead: for each (model, its number, Addend's, samples), by method."""
+    """Peers that are ahead: for each (model, its number, Addend's, samples), by method."""
     found = {}
     for model, own in with_own(results, measure).items():
         addend = results[model]["methods"][OWN]
