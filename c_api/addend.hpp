@@ -860,11 +860,7 @@ class Model : public Handle<addend_model, addend_model_release> {
     return Model(Made(addend_model_load_bytes, data, size, dtype));
   }
   // The SHA-256 of a file or of a folder of a program, as plans and records have it; see addend.h.
-  static std::string Sha256(const std::string& path) {
-    addend_string* text = nullptr;
-    Check(addend_model_sha256(path.c_str(), &text));
-    return Take(text);
-  }
+  static std::string Sha256(const std::string& path) { return TextOf(addend_model_sha256, path.c_str()); }
   // A copy on another device ("": the same) or of another dtype (0: the same).
   Model To(const std::string& device, int32_t dtype = 0) const {
     return Model(Made(addend_model_to, get(), dtype, device.empty() ? nullptr : device.c_str()));

@@ -62,8 +62,7 @@ public sealed class Model : AddendObject
     public static string Sha256(string path)
     {
         string existing = Directory.Exists(path) ? Text.Checked(path, nameof(path)) : Files.Existing(path);
-        AddendNative.addend_model_sha256(existing, out StringHandle digest);
-        return Text.Taken(digest);
+        return Text.Of(existing, AddendNative.addend_model_sha256);
     }
 
     /// <summary>A copy of a model from a file, of another dtype or on another device. Its inputs have to be
