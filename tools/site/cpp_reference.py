@@ -6,7 +6,7 @@ import colours
 from layout import Name, escape
 
 PAGE = "reference/cpp.html"
-_SKIPPED = re.compile(r"^(using|namespace|template <>|inline constexpr|constexpr|#|\}|class \w+;|extern)")
+_SKIPPED = re.compile(r"^(using|static_assert|namespace|template <>|inline constexpr|constexpr|#|\}|class \w+;|extern)")
 
 
 class Member:
@@ -51,7 +51,7 @@ def read(text):
         elif not current and re.match(r"template <.*>$", stripped):
             continue  # a class follows, or a function
         elif current and depth == 0 and stripped.startswith("}"):
-            current, comment = None, []
+            current, comment, public = None, [], True
             continue
         elif re.match(r"(public|private|protected):", stripped):
             public, comment = stripped.startswith("public"), []
