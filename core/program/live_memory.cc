@@ -55,7 +55,7 @@ std::vector<LiveMemory::Met> LiveMemory::MeetInputs(const c10::Storage& storage)
 }
 
 bool LiveMemory::OverlapsInput(const at::Tensor& tensor) const {
-  if (tensor.numel() == 0 || tensor.is_meta()) return false;
+  if (!tensor.has_storage() || tensor.numel() == 0 || tensor.is_meta()) return false;
   const auto* begin = static_cast<const char*>(tensor.data_ptr());
   const char* end = begin + Extent(tensor);
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const auto& input) {
@@ -82,7 +82,7 @@ void LiveMemory::Know(int storage) {
 }
 
 int LiveMemory::Holder(const at::Tensor& tensor) const {
-  if (tensor.is_meta()) return -1;
+  if (!tensor.has_storage() || tensor.is_meta()) return -1;
   int holder = -1;
   int64_t last = -1;
   for (int number = 0; number < storages_->size(); ++number) {

@@ -86,6 +86,18 @@ TEST_F(LiveMemoryTest, FindsTheStorageThatLivesAndWasShownLast) {
   EXPECT_EQ(memory_.Holder(other), -1);
 }
 
+// Sparse tensors have no memory of their own, nor have those of transformed functions.
+TEST_F(LiveMemoryTest, ATensorWithoutMemoryIsNowhere) {
+  const Tensor x = at::ones({2, 3});
+  memory_.DeclareInput(0, Exchanged(x));
+  Show(x);
+  const Tensor without = x.to_sparse();
+  ASSERT_FALSE(without.has_storage());
+  EXPECT_FALSE(memory_.OverlapsInput(without));
+  EXPECT_EQ(memory_.Holder(without), -1);
+  EXPECT_FALSE(memory_.Find(without).defined());
+}
+
 TEST_F(LiveMemoryTest, WhatIsFreedHoldsNothing) {
   const Tensor x = at::ones({2, 3});
   Tensor alias = Exchanged(x);
