@@ -21,6 +21,9 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 
 /** A cluster of Spark on this machine: a master and workers in this process, and two executors, each a process of its own. */
 final class Cluster {
+  /** The name of a model that Spark sends to executors, of {@link Rows#weights}, which are sent with it. */
+  static final String SENT = "sent.onnx";
+
   private static SparkSession session;
 
   private Cluster() {}
@@ -41,6 +44,8 @@ final class Cluster {
     // Spark looks for its archives there, and finds none: executors have the class path of this process.
     final Path home = Path.of(System.getenv("SPARK_HOME")).toAbsolutePath();
     Files.createDirectories(home.resolve("jars"));
+    final Path sent = home.resolve(SENT);
+    final Path weights = OnnxFile.write(sent, Rows.weights());
     final String libraries = Path.of(System.getProperty("addend.library.path")).toAbsolutePath().toString();
     return SparkSession.builder()
         .appName("addend")
@@ -51,13 +56,12 @@ final class Cluster {
             + " -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData")
         .config("spark.local.dir", home.resolve("local").toString())
         .config("spark.sql.warehouse.dir", home.resolve("warehouse").toString())
-        .config("spark.files", Rows.MODEL)
+        .config("spark.files", String.join(",", Rows.MODEL, sent.toString(), weights.toString()))
         .config("spark.ui.enabled", false)
         .config("spark.log.level", "ERROR")
         // Executors are killed here, and start again.
         .config("spark.deploy.maxExecutorRetries", -1)
-        // A machine that is busy with other things loses nobody.
-        .config("spark.network.timeout", "600s")
+        // A worker that is silent for a minute, on a machine that is busy with other things, is not lost.
         .config("spark.worker.timeout", 600)
         .getOrCreate();
   }

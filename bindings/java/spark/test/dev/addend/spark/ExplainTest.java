@@ -360,15 +360,6 @@ class ExplainTest {
         heldout.length, AddendSpark.explain(Rows.frame(heldout, 4), config).filter("refused is null").count());
   }
 
-  /** Weights of a linear model with two outputs, whose contributions are products of a number and its weight. */
-  private static float[][] weights() {
-    final float[][] weights = new float[Rows.COLUMNS][];
-    for (int column = 0; column < Rows.COLUMNS; column++) {
-      weights[column] = new float[] {1, 1 + column};
-    }
-    return weights;
-  }
-
   private void assertProducts(List<Row> found) {
     assertEquals(heldout.length, found.size());
     for (Row row : found) {
@@ -383,7 +374,7 @@ class ExplainTest {
   @Test
   void weightsInFilesBesideAModelBelongToIt() throws Exception {
     final Path model = folder.resolve("model.onnx");
-    final Path beside = OnnxFile.write(model, weights());
+    final Path beside = OnnxFile.write(model, Rows.weights());
     final Dataset<Row> rows = AddendSpark.explain(
         Rows.frame(heldout, 2), ExplainConfig.of(model.toString(), Rows.names()).baseline(0).target("1"));
     final byte[] content = Files.readAllBytes(beside);
@@ -396,11 +387,8 @@ class ExplainTest {
   }
 
   @Test
-  void sparkSendsWeightsWithTheirModel() throws Exception {
-    final Path model = folder.resolve("sent.onnx");
-    Cluster.session().sparkContext().addFile(OnnxFile.write(model, weights()).toString());
-    Cluster.session().sparkContext().addFile(model.toString());
-    final ExplainConfig config = ExplainConfig.of("sent.onnx", Rows.names()).baseline(0).target("1");
+  void sparkSendsWeightsWithTheirModel() {
+    final ExplainConfig config = ExplainConfig.of(Cluster.SENT, Rows.names()).baseline(0).target("1");
     assertProducts(AddendSpark.explain(Rows.frame(heldout, 2), config).collectAsList());
   }
 

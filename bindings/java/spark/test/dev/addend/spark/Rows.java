@@ -46,6 +46,15 @@ final class Rows {
     return rows;
   }
 
+  /** Weights of a linear model with two outputs, whose contributions are products of a number and its weight. */
+  static float[][] weights() {
+    final float[][] weights = new float[COLUMNS][];
+    for (int column = 0; column < COLUMNS; column++) {
+      weights[column] = new float[] {1, 1 + column};
+    }
+    return weights;
+  }
+
   static List<String> names() {
     final List<String> names = new ArrayList<>();
     for (int column = 0; column < COLUMNS; column++) {
