@@ -265,7 +265,7 @@ TEST(UnsignedCasts, OfBitsReadThem) {
               [&] { cast(kUint16, kInt32, Wide<uint16_t>({1})); });
 }
 
-// Elements that were moved wrap behind that: their type went with them.
+// Moved elements keep their type: arithmetic behind the move wraps by it.
 TEST(UnsignedChoices, KeepTheirType) {
   const std::vector<uint32_t> x{5, 4294967295, 0, 9};
   const auto doubled = [&](std::vector<MessageWriter> nodes, std::vector<MessageWriter> more = {}) {
