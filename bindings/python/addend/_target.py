@@ -1,5 +1,6 @@
 """Which number is explained."""
 
+import operator
 from typing import Tuple, Union
 
 Target = Union[str, int, Tuple[int, ...]]
@@ -9,6 +10,9 @@ def as_target(target: Target) -> str:
     """In the words of the C interface."""
     if isinstance(target, str):
         return target
-    if isinstance(target, int):
-        return str(target)
-    return ",".join(str(int(index)) for index in target) or "()"
+    try:
+        if hasattr(target, "__index__"):
+            return str(operator.index(target))
+        return ",".join(str(operator.index(index)) for index in target) or "()"
+    except TypeError:
+        raise TypeError("a target is a whole number, a tuple of them, or text, not %r" % (target,)) from None
