@@ -53,7 +53,8 @@ def call_list(op: str, args: Sequence[Any], kwargs: Dict[str, Any], context: Opt
     roots = roots_of(given)
 
     def composed(capsule: Any) -> Any:
-        return next(_compositions(given))._of_result(capsule, roots)
+        compositions = list(_compositions(given))
+        return compositions[0]._of_result(capsule, roots, compositions)
 
     return [result_at(results, index, composed) for index in range(_native.results_size(results))]
 
@@ -62,7 +63,8 @@ def shapley(op: str, /, *args: Any, **kwargs: Any) -> Any:
     """The exact Shapley values of the components for the first result of such a call: at most 16 components, which
     take 2**16 calls."""
     capsule = _native.call_shapley(op, native_arguments(args, kwargs))
-    return next(_compositions([*args, *kwargs.values()]))._of_result(capsule, ())
+    given = list(_compositions([*args, *kwargs.values()]))
+    return given[0]._of_result(capsule, (), given)
 
 
 def _compositions(arguments: Sequence[Any]) -> Iterator[Composed]:

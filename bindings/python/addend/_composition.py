@@ -2,6 +2,7 @@
 
 import functools
 import html
+import itertools
 import numbers
 import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -19,6 +20,7 @@ from ._notes import with_warnings
 from ._operand import Composed
 from ._operators import Operators
 from ._part import Part, PartKind
+from ._run import Run
 from ._target import Target, as_target
 from ._tensor import Tensor, as_tensor
 from ._worst_element import worst_element
@@ -57,7 +59,7 @@ class Composition(Operators, Composed, Handle):
             ``c.components.torch()``, ``c.reference.torch()`` and ``c.leftover.torch()``. None pass to weights.
     """
 
-    __slots__ = ("_run", "_roots", "_lent")
+    __slots__ = ("_run", "_origin", "_roots", "_lent")
     _INSTEAD = "send an explanation of it, or its parts as arrays"
 
     def __init__(self, components: Any, reference: Any = None, leftover: Any = None, *, in_graph: bool = False):
@@ -84,11 +86,15 @@ class Composition(Operators, Composed, Handle):
     def _add_to(self, arguments: Any, name: Optional[str]) -> None:
         _native.arguments_add_composition(arguments, name, self._handle)
 
-    def _of_result(self, capsule: Any, roots: Tuple[Root, ...]) -> "Composition":
-        return Composition._adopt(capsule, roots)
+    def _of_result(self, capsule: Any, roots: Tuple[Root, ...], given: Sequence["Composition"]) -> "Composition":
+        composition = Composition._adopt(capsule, roots)
+        composition._origin = _origin_of(given)
+        return composition
 
     def _set_state(self) -> None:
-        self._run: Any = None
+        # The run of a model that returned it, and the runs that what it was computed from came from; None where none.
+        self._run: Optional[Run] = None
+        self._origin: Optional[Run] = None
         # The compositions with which the graph begins that autograd follows; see `_autograd`.
         self._roots: Tuple[Root, ...] = ()
         # Tensors that `torch()` returned, by part, each with the number of writes that was last seen of it.
@@ -220,7 +226,8 @@ class Composition(Operators, Composed, Handle):
     @property
     def notes(self) -> List[str]:
         """The sentences that a reader has to know: where a model returned it, those of that run, as `Results.notes` has
-        them; else one on a recovery that is off. `print` shows the warnings among them."""
+        them; else those of the runs that gave what it was computed from, and one on a recovery that is off. `print` shows
+        the warnings among them."""
         self._handle
         known = self._known()
         return [] if known is None else list(known.notes)
@@ -233,11 +240,12 @@ class Composition(Operators, Composed, Handle):
         return [] if known is None else list(known.warnings)
 
     def _known(self) -> Any:
-        """The run of the model that returned it, else the explanation of the element that is off most: both have notes."""
+        """The run of the model that returned it, else the explanation of the element that is off most, with the notes of
+        earlier runs: both have notes."""
         if self._run is not None:
             return self._run
         target = worst_element(self.value, self.recovery)
-        return None if target is None else self._explained(target)
+        return self._origin if target is None else self._explained(target)
 
     def component(self, index: int) -> Tensor:
         """One component; negative indices count from the end."""
@@ -250,7 +258,11 @@ class Composition(Operators, Composed, Handle):
 
     def select_components(self, indices: Iterable[int], *, with_residual: bool = True) -> "Composition":
         """Some of the components, with the residual or with none."""
-        return Composition._adopt(_native.composition_select(self._handle, list(indices), bool(with_residual)))
+        selected = Composition._adopt(_native.composition_select(self._handle, list(indices), bool(with_residual)))
+        run = _origin_of([self])
+        # A run of its own, as its components are counted in another way.
+        selected._origin = None if run is None else Run(run.notes, run.warnings)
+        return selected
 
     def explain(self, target: Target = "top1") -> Explanation:
         """Explains one number of it: see `Results.explain`. Components have the names of the run that gave it, else
@@ -258,8 +270,8 @@ class Composition(Operators, Composed, Handle):
         return self._explained(target)
 
     def _explained(self, target: Target) -> Explanation:
-        run = self._run
-        told = ([], []) if run is None else (run.notes, run.warnings)
+        run = self._run or self._origin
+        told = ((), ()) if run is None else (run.notes, run.warnings)
         return Explanation(_native.composition_explain(self._handle, as_target(target)), *told)
 
     def grad(self, input: "Composition", cotangent: "Composition") -> "Composition":
@@ -443,6 +455,8 @@ class Composition(Operators, Composed, Handle):
     def _become(self, other: "Composition") -> "Composition":
         """Puts another state in the place of this one; what shares the old one keeps it."""
         self._handle
+        self._origin = _origin_of([self, other])
+        self._run = None
         self._capsule, self._roots, self._lent = other._handle, other._roots, {}
         return self
 
@@ -489,6 +503,19 @@ class Composition(Operators, Composed, Handle):
         parts[_WRITABLE.index(part)] = whole
         made = Composition(*parts)
         self._become(made if made.dtype == self.dtype else made.to(self.dtype))
+
+
+def _origin_of(given: Sequence[Composition]) -> Optional[Run]:
+    """The run of which everything came that was given; of several the notes of all, each once; None where none is known."""
+    runs: List[Run] = []
+    for composition in given:
+        run = composition._run or composition._origin
+        if run is not None and not any(run is known for known in runs):
+            runs.append(run)
+    if len(runs) < 2:
+        return runs[0] if runs else None
+    notes, warnings = (dict.fromkeys(itertools.chain(*told)) for told in zip(*((run.notes, run.warnings) for run in runs)))
+    return Run(tuple(notes), tuple(warnings))
 
 
 def as_dims(dims: Union[None, int, Iterable[int]]) -> Tuple[int, ...]:

@@ -218,6 +218,12 @@ def note_of_axis(values: Sequence[Any]) -> Optional[str]:
     )
 
 
+def warnings_before(values: Sequence[Any]) -> List[str]:
+    """The warnings of the runs that gave compositions among some values, or what these were computed from, each once."""
+    runs = [value._run or value._origin for value in values if isinstance(value, Composition)]
+    return list(dict.fromkeys(warning for run in runs if run is not None for warning in run.warnings))
+
+
 def _is_split(source: Input) -> bool:
     return source.dims is not None or source.labels is not None or source.parts is not None
 

@@ -1,6 +1,6 @@
 """Objects that operators take, as everything knows them that stands below the classes which users see."""
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 
 class Operand:
@@ -19,11 +19,12 @@ class Composed(Operand):
 
     __slots__ = ()
 
-    def _of_result(self, capsule: Any, roots: Any) -> Any:
+    def _of_result(self, capsule: Any, roots: Any, given: Sequence["Composed"]) -> Any:
         """The composition of a native one that was computed from this.
 
         Args:
             capsule: the native composition.
             roots: those with which the graph begins that autograd follows.
+            given: all compositions that it was computed from, whose notes hold for it too.
         """
         raise NotImplementedError

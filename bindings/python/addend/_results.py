@@ -1,7 +1,7 @@
 """Results of runs."""
 
 import json
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 from . import _native
 from ._composition import Composition
@@ -9,6 +9,7 @@ from ._explanation import Explanation
 from ._handle import Handle
 from ._notes import with_warnings
 from ._result_at import result_at
+from ._run import Run
 from ._target import Target, as_target
 
 
@@ -91,21 +92,6 @@ class Results(Handle):
 
     def __str__(self) -> str:
         return repr(self) if self.closed else "\n".join(with_warnings([repr(self)], self.warnings))
-
-
-class Run:
-    """The notes of a run, which all compositions of the run share.
-
-    Attributes:
-        notes: the notes that a reader of its results has to know.
-        warnings: those that say that numbers may not mean what a reader takes them for.
-    """
-
-    __slots__ = ("notes", "warnings")
-
-    def __init__(self, notes: Tuple[str, ...] = (), warnings: Tuple[str, ...] = ()):
-        self.notes = notes
-        self.warnings = warnings
 
 
 def _lines(line_at: Callable[[Any, int], Optional[str]], results: Any) -> Iterator[str]:

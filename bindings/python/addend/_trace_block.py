@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from . import _native
 from ._block import Block
 from ._context import Context
-from ._input import as_inputs, note_of_axis
+from ._input import as_inputs, note_of_axis, warnings_before
 from ._modules import KnownTensors, Modules
 from ._request import add_input
 from ._results import Results
@@ -38,7 +38,7 @@ class Trace(Block):
         super().__init__(sources, modules, request)
         self.results: Optional[Results] = None
         self._context = context
-        self._notes.extend(filter(None, [note_of_axis(inputs)]))
+        self._notes.extend(filter(None, [note_of_axis(inputs), *warnings_before(inputs)]))
         for name, source, live in zip(names, sources, self.inputs):
             add_input(request, name, source, live)
         for name, tensor in known.handles(modules):

@@ -1,6 +1,7 @@
 """Live models decompose as they are: control flow, in-place writes, dicts and dataclasses."""
 
 import collections
+import copy
 import ctypes
 import dataclasses
 import importlib
@@ -424,6 +425,31 @@ class LiveTest(unittest.TestCase):
         second = addend.compile(nn.Tanh())(first)
         self.assertRecovers(second, torch.tanh(layer(x)))
         np.testing.assert_allclose(first.reference, layer(torch.ones(4)).detach(), atol=1e-6)
+
+    def test_what_is_computed_of_a_result_keeps_the_warnings_of_its_run(self):
+        model = addend.compile(lambda x: torch.where(x > 0.5, 3 * x, x - 1))
+        warned = model(addend.Input(torch.tensor([0.25, 2.0]), dims=0, baseline=0))
+        silent = model(addend.Input(torch.tensor([0.25, 0.5]), dims=0, baseline=0))
+        (warning,) = warned.warnings
+        self.assertEqual(silent.warnings, [])
+        twice = copy.copy(warned)
+        twice.mul_(2)
+        for name, computed in {
+            "method": warned.exp(), "operator": 2 / warned, "two": silent * warned, "function": torch.tanh(warned),
+            "element": warned[1:], "list": addend.call("aten::stack", [silent, warned]), "several": warned.split(1)[1],
+            "far": (warned + 1).relu().sum(), "selected": warned.select_components([1]), "written": twice,
+        }.items():
+            with self.subTest(name):
+                self.assertEqual(computed.warnings, [warning])
+                self.assertIn(warning, computed.notes)
+                self.assertIn("WARNING: " + warning, str(computed))
+                index = ",".join("0" * len(computed.shape)) or "()"
+                explanation = computed.explain(index)
+                self.assertEqual(explanation.warnings, [warning])
+                self.assertIn("on the baseline some are others", explanation.to_html())
+        self.assertEqual((silent * 2 + silent).warnings, [])
+        behind = addend.compile(torch.tanh).decompose(warned * 2)
+        self.assertEqual((behind.warnings, behind.explain("1").warnings), ([warning], [warning]))
 
     def test_trace_switches_back(self):
         layer = nn.Linear(4, 3)
