@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from . import _arrow, _native
 from ._dtype import to_code
+from ._notes import warn_of
 from ._tensor import Tensor
 
 
@@ -32,7 +33,9 @@ class Table:
         # Strides of an array are assigned in C.
         numbers = array.array("f", bytes(4 * rows * len(self.names)))
         for k, (name, values) in enumerate(zip(self.names, columns)):
-            numbers[k :: len(self.names)] = _single(name, values)
+            own = _single(name, values)
+            numbers[k :: len(self.names)] = own
+            _warn_of_others(name, values, own)
         self.tensor = Tensor(_native.tensor_copy(numbers, to_code("float32"), [rows, len(self.names)]))
 
 
@@ -87,6 +90,27 @@ def _single(name: str, values: List[Any]) -> "array.array[float]":
             raise ValueError('column "%s" has %r in row %d (counted from 0), which is no finite number of float32' % (
                 name, values[row], row))
     return single
+
+
+def is_another(value: Any, single: float) -> bool:
+    """Whether single precision makes another number of a value, beyond the rounding that each fraction has: of a whole
+    number such as an identifier that is not kept, or 0 of a number that is so small."""
+    # Python compares integers with floats exactly.
+    return bool(value != single) if isinstance(value, int) else single == 0 and value != 0
+
+
+def said_of_another(name: str, value: Any, single: float) -> str:
+    """The sentence that a reader is told of it."""
+    return 'column "%s" is %r, of which float32 makes %s: that is what is explained' % (
+        name, value, "%d" % single if isinstance(value, int) else "0"
+    )
+
+
+def _warn_of_others(name: str, values: List[Any], single: Sequence[float]) -> None:
+    rows = [row for row, pair in enumerate(zip(values, single)) if is_another(*pair)]
+    if rows:
+        more = " (in row %d, counted from 0%s)" % (rows[0], " and %d more" % (len(rows) - 1) if len(rows) > 1 else "")
+        warn_of([said_of_another(name, values[rows[0]], single[rows[0]]) + more])
 
 
 def _refuse(name: Any, what: Any) -> TypeError:

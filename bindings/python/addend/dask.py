@@ -20,9 +20,10 @@ import threading
 import time
 import uuid
 import warnings
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _native
+from ._attribution import Attribution
 from ._composition import as_dims
 from ._context import PolicyChoices, as_context
 from ._errors import Error, FailedPrecondition, NotFound, ResourceExhausted, Unimplemented
@@ -30,6 +31,7 @@ from ._input import Input
 from ._job_plan import checked_plan, read_plan, require_own_results, results_folder
 from ._jobs import Job, Path
 from ._model import Model, load_model
+from ._table import is_another, said_of_another
 from ._unpack import Unpack
 
 __all__ = ["Attributed", "attribute", "results", "run"]
@@ -418,6 +420,8 @@ class Attributed(NamedTuple):
         reference: ``[N]``, what it gives for the baseline.
         leftover: ``[N]``, what no component has.
         refused: ``[N]``, why a row has no attribution, ``""`` if it has one.
+        warnings: ``[N]``, why the numbers of a row may not mean what a reader takes them for: one sentence for each line,
+            ``""`` where there is none. Rows that were attributed together have the same ones.
     """
 
     contributions: Any
@@ -425,6 +429,7 @@ class Attributed(NamedTuple):
     reference: Any
     leftover: Any
     refused: Any
+    warnings: Any
 
 
 def attribute(
@@ -457,8 +462,8 @@ def attribute(
 
     Returns:
         For arrays an `Attributed` of Dask arrays. For frames a frame with the same rows, whose columns are the components by
-        the names of their columns, ``"value"``, ``"reference"``, ``"leftover"`` and ``"refused"``: why a row has no
-        attribution, ``""`` if it has one.
+        the names of their columns, ``"value"``, ``"reference"``, ``"leftover"``, ``"refused"`` (why a row has no
+        attribution, ``""`` if it has one) and ``"warnings"``, as `Attributed` has them.
     """
     frame = hasattr(rows, "map_partitions") and hasattr(rows, "dtypes")
     if not frame and not hasattr(rows, "rechunk"):
@@ -501,14 +506,15 @@ def _attribute_array(block: "_Block", rows: Any) -> Attributed:
         block, (0,), whole, tuple(range(rows.ndim)), concatenate=True, dtype=kind, meta=numpy.empty(0, kind)
     )
     numbers = found["numbers"]
-    return Attributed(numbers[:, :components], *(numbers[:, components + k] for k in range(3)), found["refused"])
+    sums = (numbers[:, components + k] for k in range(3))
+    return Attributed(numbers[:, :components], *sums, found["refused"], found["warnings"])
 
 
 def _block_dtype(components: int) -> Any:
-    """The dtype of the result of a row: contributions, value, reference and leftover, or why it has none."""
+    """The dtype of the result of a row: contributions, value, reference and leftover, or why it has none; and warnings."""
     import numpy
 
-    return numpy.dtype([("numbers", "f8", (components + 3,)), ("refused", "O")])
+    return numpy.dtype([("numbers", "f8", (components + 3,)), ("refused", "O"), ("warnings", "O")])
 
 
 def _attribute_frame(block: "_Block", rows: Any) -> Any:
@@ -518,12 +524,12 @@ def _attribute_frame(block: "_Block", rows: Any) -> Any:
     for name, dtype in zip(names, rows.dtypes):
         if getattr(dtype, "kind", "O") not in "biuf":
             raise TypeError('column "%s" holds no numbers but %s; make numbers or one-hot columns of it' % (name, dtype))
-    results = names + ["value", "reference", "leftover", "refused"]
+    results = names + ["value", "reference", "leftover", "refused", "warnings"]
     for name in results:
         if results.count(name) > 1:
             raise ValueError('two columns of the result would be called "%s"; rename that of the frame' % name)
-    meta = pandas.DataFrame({name: pandas.Series(dtype="float64") for name in results[:-1]})
-    meta["refused"] = pandas.Series(dtype="object")
+    texts = results[-2:]
+    meta = pandas.DataFrame({name: pandas.Series(dtype="object" if name in texts else "float64") for name in results})
     meta.index = meta.index.astype(rows._meta.index.dtype)
     meta.index.name = rows._meta.index.name
     return rows.map_partitions(block.frame, meta=meta)
@@ -573,10 +579,11 @@ class _Block:
         """``[n, *row]`` -> ``[n]`` of `_block_dtype`."""
         import numpy
 
-        found, refused = self._open().attribute(numbers)
+        found, refused, warned = self._open().attribute(numbers)
         result = numpy.empty(len(found), _block_dtype(found.shape[1] - 3))
         result["numbers"] = found
         result["refused"] = refused
+        result["warnings"] = ["\n".join(own) for own in warned]
         return result
 
     def frame(self, part: Any) -> Any:
@@ -584,10 +591,14 @@ class _Block:
         import pandas
 
         numbers = part.to_numpy(dtype="float32", na_value=math.nan)
-        found, refused = self._open().attribute(numbers)
+        found, refused, warned = self._open().attribute(numbers)
+        for row, said in _others(part, numbers):
+            if not refused[row]:
+                warned[row] = [said, *warned[row]]
         names = [str(name) for name in part.columns] + ["value", "reference", "leftover"]
         result = pandas.DataFrame(found.reshape(len(part), len(names)), columns=names, index=part.index)
         result["refused"] = pandas.Series(refused, index=part.index, dtype="object")
+        result["warnings"] = pandas.Series(["\n".join(own) for own in warned], index=part.index, dtype="object")
         return result
 
     def _open(self) -> "_Opened":
@@ -610,6 +621,24 @@ class _Block:
         return kept.opened
 
 
+def _others(part: Any, numbers: Any) -> Iterator[Tuple[int, str]]:
+    """The rows of a frame of which single precision makes other numbers, each with what is said of it.
+
+    Args:
+        numbers: what it makes of them.
+    """
+    import numpy
+
+    for k, name in enumerate(part.columns):
+        column, single = part.iloc[:, k], numbers[:, k]
+        whole = column.dtype.kind in "iu"
+        # No others can be, and most columns have none of these.
+        places = numpy.flatnonzero((numpy.abs(single) >= 2.0**24) & numpy.isfinite(single) if whole else single == 0)
+        for row, value in zip(places.tolist(), column.iloc[places].tolist()):
+            if is_another(value, float(single[row])):
+                yield row, said_of_another(str(name), value, float(single[row]))
+
+
 class _Opened:
     """The model of a `_Block` and its plan, in the process that computes."""
 
@@ -619,15 +648,16 @@ class _Opened:
         self._plan: Any = None  # False: the model cannot be planned
         self._worked = False  # whether any row had an attribution
 
-    def attribute(self, numbers: Any) -> Tuple[Any, List[str]]:
-        """``[n, *row]`` -> contributions, value, reference and leftover, ``[n, components + 3]``, and by row why it has
-        none."""
+    def attribute(self, numbers: Any) -> Tuple[Any, List[str], List[List[str]]]:
+        """``[n, *row]`` -> contributions, value, reference and leftover, ``[n, components + 3]``; by row why it has none;
+        and by row the warnings of its run."""
         import numpy
 
         rows = len(numbers)
         components = math.prod(numbers.shape[dim] for dim in self._block.dims)
         found = numpy.full((rows, components + 3), math.nan)
         refused = [""] * rows
+        warned: List[List[str]] = [[] for _ in range(rows)]
         finite = numpy.isfinite(numbers.reshape(rows, math.prod(numbers.shape[1:]))).all(1)
         for row in numpy.flatnonzero(~finite):
             refused[row] = "a number is missing or not finite"
@@ -636,13 +666,15 @@ class _Opened:
         for begin in range(0, len(places), self._block.batch):
             own = places[begin : begin + self._block.batch]
             try:
-                found[own] = self._together(numpy.ascontiguousarray(numbers[own]), components)
+                found[own], said = self._together(numpy.ascontiguousarray(numbers[own]), components)
+                for row in own:
+                    warned[row] = said
             except ResourceExhausted:
                 raise
             except Error:
                 for row in own:
                     try:
-                        found[row] = self._explain(numpy.ascontiguousarray(numbers[row : row + 1]), components)[0]
+                        found[row], warned[row] = self._explain(numpy.ascontiguousarray(numbers[row : row + 1]), components)
                     except ResourceExhausted:
                         raise
                     except Error as error:
@@ -652,7 +684,7 @@ class _Opened:
             self._require_request(numbers[:1], components, list(failed.values()))
         for row, error in failed.items():
             refused[row] = str(error)
-        return found, refused
+        return found, refused, warned
 
     def _require_request(self, like: Any, components: int, errors: Sequence[Error]) -> None:
         """Raises the error of all rows of a block where the baseline has it too, in place of a row: then it is the request's,
@@ -677,9 +709,7 @@ class _Opened:
     def _input(self, numbers: Any) -> Input:
         return Input(numbers, dims=self._block.dims, baseline=self._block.baseline)
 
-    def _together(self, numbers: Any, components: int) -> Any:
-        import numpy
-
+    def _together(self, numbers: Any, components: int) -> Tuple[Any, List[str]]:
         block = self._block
         if self._plan is None:
             try:
@@ -689,24 +719,26 @@ class _Opened:
             except FailedPrecondition:
                 self._plan = False
         if self._plan:
-            contributions = numpy.empty((len(numbers), components))
-            sums = numpy.empty((len(numbers), 3))
             try:
-                self._plan.attribute_into(numbers, contributions=contributions, sums=sums)
-                return numpy.concatenate([contributions, sums], 1)
+                return _numbers_of(self._plan.attribute(numbers), components)
             except FailedPrecondition:
                 # These rows lead the model another way than the first ones.
                 pass
         return self._explain(numbers, components)
 
-    def _explain(self, numbers: Any, components: int) -> Any:
-        import numpy
-
+    def _explain(self, numbers: Any, components: int) -> Tuple[Any, List[str]]:
         block = self._block
-        targets = self._model.explain(
+        attribution = self._model.explain(
             self._input(numbers), targets=block.target, at=block.at, each_example=True, **block.policy
         )
-        found = numpy.empty((len(numbers), components + 3))
-        for row, own in enumerate(targets):
-            found[row] = [*own.contributions, own.value, own.reference, own.leftover]
-        return found
+        return _numbers_of(attribution, components)
+
+
+def _numbers_of(attribution: Attribution, components: int) -> Tuple[Any, List[str]]:
+    """The numbers of each row, as `_Opened.attribute` gives them, and the warnings of their run."""
+    import numpy
+
+    found = numpy.empty((len(attribution), components + 3))
+    for row, own in enumerate(attribution):
+        found[row] = [*own.contributions, own.value, own.reference, own.leftover]
+    return found, attribution.warnings

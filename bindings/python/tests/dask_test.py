@@ -548,7 +548,8 @@ class CollectionTest(DaskTest):
         model = addend.load_model(self.model)
         return model.explain(addend.Input(self.numbers[row : row + 1], dims=1, baseline=0.5), targets=str(target))[0]
 
-    def check(self, contributions, value, reference, leftover, refused):
+    def check(self, contributions, value, reference, leftover, refused, warned):
+        self.assertEqual(list(warned), [""] * 50)
         self.assertEqual(contributions.shape, (50, 4))
         for row in (0, 12, 14, 49):
             alone = self.by_hand(row)
@@ -583,7 +584,7 @@ class CollectionTest(DaskTest):
         frame.index = pandas.Index(["row %02d" % k for k in range(50)], name="id")
         rows = dask.dataframe.from_pandas(frame, npartitions=3)
         found = addend.dask.attribute(self.model, rows, baseline=0.5, target=1)
-        names = ["age", "height", "weight", "dose", "value", "reference", "leftover", "refused"]
+        names = ["age", "height", "weight", "dose", "value", "reference", "leftover", "refused", "warnings"]
         self.assertEqual(list(found.columns), names)
         self.connect(self.cluster())
         result = found.compute()
@@ -619,6 +620,43 @@ class CollectionTest(DaskTest):
         with dask.config.set(scheduler="threads"):
             self.assertIn("too large", again.refused.compute()[1])
             self.assertTrue(np.isnan(again.value.compute()).all())
+
+    def test_rows_carry_the_warnings_of_their_runs(self):
+        class Steps(torch.nn.Module):
+            def forward(self, x):
+                return torch.where(x > 0.25, 3 * x, x - 1).cumsum(1)
+
+        self.save(Steps())
+        numbers = np.full((6, 2), 0.125, np.float32)
+        numbers[4] = 2  # another condition than on the baseline
+        alone = addend.load_model(self.model).explain(addend.Input(numbers[4:5], dims=1, baseline=0), targets="1")
+        self.assertEqual(len(alone.warnings), 1)
+        rows = dask.array.from_array(numbers, chunks=2)
+        frame = dask.dataframe.from_pandas(pandas.DataFrame(numbers, columns=["a", "b"]), npartitions=3)
+        with dask.config.set(scheduler="threads"):
+            (said,) = dask.compute(addend.dask.attribute(self.model, rows, target=1, batch=1).warnings)
+            found = addend.dask.attribute(self.model, frame, target=1, batch=1).compute()
+        for warned in (list(said), list(found["warnings"])):
+            self.assertEqual([bool(one) for one in warned], [False] * 4 + [True, False])
+            self.assertEqual(warned[4], alone.warnings[0])
+
+    def test_whole_numbers_that_float32_does_not_hold(self):
+        class Sum(torch.nn.Module):
+            def forward(self, x):
+                return x.sum(1, keepdim=True)
+
+        self.save(Sum())
+        frame = pandas.DataFrame({"id": [3, 2**24 + 1, 2**24, -(2**62) - 1], "b": [1.0, 1.0, 1e-60, 0.0]})
+        rows = dask.dataframe.from_pandas(frame, npartitions=2)
+        with dask.config.set(scheduler="threads"):
+            found = addend.dask.attribute(self.model, rows, target=0).compute()
+        self.assertEqual(list(found["refused"]), [""] * 4)
+        self.assertEqual(list(found["warnings"]), [
+            "",
+            'column "id" is 16777217, of which float32 makes 16777216: that is what is explained',
+            'column "b" is 1e-60, of which float32 makes 0: that is what is explained',
+            'column "id" is -4611686018427387905, of which float32 makes -4611686018427387904: that is what is explained',
+        ])
 
     def test_requests_that_no_row_fits(self):
         rows = dask.array.from_array(self.numbers, chunks=20)

@@ -6,6 +6,7 @@ import random
 import struct
 import sys
 import unittest
+import warnings
 
 import addend
 import numpy
@@ -318,6 +319,32 @@ class RecordsTest(unittest.TestCase):
 
 
 @unittest.skipIf(pandas is None, "pandas is not installed")
+class PrecisionTest(unittest.TestCase):
+    """Inputs are of single precision, which does not hold every whole number."""
+
+    def warnings_of(self, records):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            addend.Input(records, dims=1)
+        self.assertTrue(all(issubclass(one.category, addend.AddendWarning) for one in caught), caught)
+        return [str(one.message) for one in caught]
+
+    def test_other_numbers_are_told(self):
+        kinds = [("id", "i8"), ("small", "f8"), ("flag", "?"), ("large", "u8"), ("share", "f8")]
+        rows = [(2**24, 0.0, True, 2**62, 0.1), (2**24 + 1, 1e-60, False, 2**62 + 1, 1e30), (-(2**24) - 1, 1.0, True, 0, 16777217.5)]
+        self.assertEqual(self.warnings_of(numpy.array(rows, dtype=kinds)), [
+            'column "id" is 16777217, of which float32 makes 16777216: that is what is explained (in row 1, counted from 0 and '
+            "1 more)",
+            'column "small" is 1e-60, of which float32 makes 0: that is what is explained (in row 1, counted from 0)',
+            'column "large" is 4611686018427387905, of which float32 makes 4611686018427387904: that is what is explained (in '
+            "row 1, counted from 0)",
+        ])
+
+    def test_rounding_of_fractions_is_not(self):
+        records = numpy.array([(0.1, 2**24, 2.0**60), (1e-38, -(2**25), 16777217.5)], dtype=[("a", "f8"), ("b", "i4"), ("c", "f8")])
+        self.assertEqual(self.warnings_of(records), [])
+
+
 class PandasTest(unittest.TestCase):
     def test_frames(self):
         frame = pandas.DataFrame({"age": [41, 7], "income": [2.5, 1.0], "member": [True, False]})
