@@ -67,6 +67,11 @@ void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
                                          " is given as explicit parts, which belong to no example; ask for ",
                                          "each example's target by its whole index"));
     }
+    if (input.labels_unclear) {
+      throw InvalidArgument(absl::StrCat("the labels of input ", k, " fit the first dimensions of ",
+                                         ShapeText(input.value.sizes()), ", which count examples, and the last ones; ",
+                                         "give them as many dimensions as it has: [1, 3] in place of [3] for columns"));
+    }
     if (value.dim() > 0 && input.value.dim() > 0 && input.value.size(0) == value.size(0)) continue;
     throw InvalidArgument(absl::StrCat("each example has a target, but input ", k, " of shape ",
                                        ShapeText(input.value.sizes()), " and the output of shape ",

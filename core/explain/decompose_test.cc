@@ -499,6 +499,10 @@ TEST(DecomposeErrors, NameTheInputAndTheReason) {
   EXPECT_THAT(decompose(baseline), HasSubstr("dtype c64"));
   baseline.baseline = Baseline::Of(at::zeros({3}, at::kLong));  // whole numbers
   EXPECT_EQ(decompose(baseline), "(no error)");
+  const Tensor bytes = at::zeros({1, 3}, at::kByte);
+  EXPECT_THAT(decompose(SplitInput(bytes, {1}, at::full({3}, 300, at::kLong))),
+              HasSubstr("input 0: the baseline holds a number that u8, the dtype of the input, does not hold"));
+  EXPECT_THAT(decompose(SplitInput(bytes, {1}, at::full({3}, 0.5))), HasSubstr("dtype f32"));
   Input labels;
   labels.value = x;
   labels.split = Split::ByLabels(at::zeros({4}, at::kLong));

@@ -45,19 +45,21 @@ std::vector<int64_t> CheckedDims(const std::string& name, const at::Tensor& valu
   return dims;
 }
 
+bool OfLeadingDims(const at::Tensor& labels, at::IntArrayRef sizes) {
+  const auto dims = static_cast<size_t>(labels.dim());
+  return dims <= sizes.size() && labels.sizes() == sizes.slice(0, dims);
+}
+
 at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Tensor labels) {
   if (!labels.defined() || Continuous(labels.scalar_type()) || labels.scalar_type() == at::kBool) {
     throw InvalidArgument(absl::StrCat(name, ": labels are integers"));
   }
-  labels = labels.to(value.device(), at::kLong);
-  const bool leading = labels.dim() <= value.dim() && labels.sizes() == value.sizes().slice(0, labels.dim());
-  if (leading) {
-    while (labels.dim() < value.dim()) labels = labels.unsqueeze(-1);
-  } else if (!at::is_expandable_to(labels.sizes(), value.sizes())) {
+  const at::Tensor aligned = AlignLabels(labels.to(value.device(), at::kLong), value.sizes());
+  if (!at::is_expandable_to(aligned.sizes(), value.sizes())) {
     throw InvalidArgument(absl::StrCat(name, ": labels of shape ", TensorText(labels), " do not fit an input of shape ",
                                        TensorText(value)));
   }
-  labels = labels.expand(value.sizes()).contiguous();
+  labels = aligned.expand(value.sizes()).contiguous();
   if (labels.numel() > 0 && labels.min().item<int64_t>() < -1) {
     throw InvalidArgument(absl::StrCat(name, ": labels count from 0; -1 is for elements without component"));
   }
@@ -88,17 +90,11 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Bas
     if (!std::isfinite(baseline.number)) throw InvalidArgument(absl::StrCat(name, ": the baseline is not finite"));
     return at::full_like(value, baseline.number);
   }
-  const at::ScalarType given = baseline.tensor.scalar_type();
-  // Whole numbers are floats, too.
-  if ((ids && Continuous(given)) || (at::isComplexType(given) && !value.is_complex())) {
-    throw InvalidArgument(absl::StrCat(name, ": a baseline of dtype ", DtypeName(baseline.tensor.scalar_type()),
-                                       " does not fit an input of dtype ", DtypeName(value.scalar_type())));
-  }
   if (!at::is_expandable_to(baseline.tensor.sizes(), value.sizes())) {
     throw InvalidArgument(absl::StrCat(name, ": a baseline of shape ", TensorText(baseline.tensor),
                                        " does not fit an input of shape ", TensorText(value)));
   }
-  const at::Tensor own = baseline.tensor.to(value.options());
+  const at::Tensor own = BaselineLike(name, baseline.tensor, value);
   const at::Tensor spread = own.expand(value.sizes()).clone(at::MemoryFormat::Contiguous);
   // A baseline is finite, but for elements that the value shares.
   if (!ids && !AllFinite(own) &&
@@ -178,6 +174,7 @@ void PrepareParts(const std::string& name, const Input& input, const NamedTensor
 int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTensors& held, int64_t first,
                       PreparedInput& own) {
   const bool along_dims = own.kind == Split::Kind::kDims;
+  own.labels_unclear = !along_dims && input.split.labels.defined() && AreUnclear(input.split.labels, own.value.sizes());
   const at::Tensor labels = along_dims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
                                        : SpreadLabels(name, own.value, input.split.labels);
   // A dimension of an empty tensor may still have positions, and each of them is a component of nothing.
@@ -333,6 +330,35 @@ int64_t NumComponents(const Input& input) {
       return input.split.parts.size(0);
   }
   return 0;
+}
+
+at::Tensor AlignLabels(at::Tensor labels, at::IntArrayRef sizes) {
+  const bool leading = OfLeadingDims(labels, sizes);
+  while (labels.dim() < static_cast<int64_t>(sizes.size())) labels = labels.unsqueeze(leading ? -1 : 0);
+  return labels;
+}
+
+bool AreUnclear(const at::Tensor& labels, at::IntArrayRef sizes) {
+  const bool whole = labels.dim() == static_cast<int64_t>(sizes.size());
+  if (whole || labels.numel() <= 1 || !OfLeadingDims(labels, sizes)) return false;
+  return at::is_expandable_to(labels.sizes(), sizes) &&
+         !AlignLabels(labels, sizes).expand(sizes).equal(labels.expand(sizes));
+}
+
+at::Tensor BaselineLike(const std::string& name, const at::Tensor& baseline, const at::Tensor& value) {
+  const at::ScalarType given = baseline.scalar_type();
+  const bool ids = !Continuous(value.scalar_type());
+  // Whole numbers are floats, too.
+  if ((ids && Continuous(given)) || (at::isComplexType(given) && !value.is_complex())) {
+    throw InvalidArgument(absl::StrCat(name, ": a baseline of dtype ", DtypeName(given),
+                                       " does not fit an input of dtype ", DtypeName(value.scalar_type())));
+  }
+  at::Tensor own = baseline.to(value.options());
+  if (ids && own.to(at::kLong).ne(baseline.to(own.device(), at::kLong)).any().item<bool>()) {
+    throw InvalidArgument(absl::StrCat(name, ": the baseline holds a number that ", DtypeName(value.scalar_type()),
+                                       ", the dtype of the input, does not hold"));
+  }
+  return own;
 }
 
 void ReadBaselineFile(Input& input, size_t position) {

@@ -77,6 +77,7 @@ struct PreparedInput {
   at::Tensor baseline;
   const at::Tensor& BaselineAsked() const { return baseline.defined() ? baseline : reference; }
   at::Tensor labels;  // int64 of value's shape, counted on the common axis; -1: none
+  bool labels_unclear = false;  // see AreUnclear()
   // Numbers of elements of a float input, for ids that are read from them; in a backward sweep only. See
   // LabelEveryId().
   at::Tensor read_labels;
@@ -107,6 +108,18 @@ int64_t NumComponents(const Input& input);
 // or infinity. `held`: tensors that the model holds, by name, for baselines that are given by a word.
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
+
+// Labels with as many dimensions as an input of these sizes has, at least: those that are of its leading dimensions
+// have ones behind theirs, others in front. Aligned labels mean the same of an input with another number of examples.
+at::Tensor AlignLabels(at::Tensor labels, at::IntArrayRef sizes);
+
+// Whether labels fit the leading dimensions of an input and the trailing ones, and mean another thing in each: with
+// another number of examples they would mean the other one.
+bool AreUnclear(const at::Tensor& labels, at::IntArrayRef sizes);
+
+// A baseline in the dtype and on the device of the value that it is one of. Throws InvalidArgument where it does not
+// fit: ids have whole numbers that their dtype holds, and only complex inputs complex ones.
+at::Tensor BaselineLike(const std::string& name, const at::Tensor& baseline, const at::Tensor& value);
 
 // Reads the file that the input's baseline names, if it names one, so that another file at its place changes nothing
 // afterwards. The word stays for descriptions. Throws as Prepare() does.

@@ -43,9 +43,17 @@ bool ReferenceVaries(const Input& input, const PreparedInput& prepared) {
   return prepared.labels.defined() && prepared.labels.numel() > 0 && prepared.labels.min().item<int64_t>() < 0;
 }
 
-// A plan has one baseline, whatever becomes of a file that it was read from.
-std::vector<Input> WithFilesRead(std::vector<Input> inputs) {
-  for (size_t k = 0; k < inputs.size(); ++k) ReadBaselineFile(inputs[k], k);
+// A plan has one baseline, whatever becomes of a file that it was read from, and labels that mean the same of any
+// number of examples.
+std::vector<Input> Settled(std::vector<Input> inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    ReadBaselineFile(inputs[k], k);
+    at::Tensor& labels = inputs[k].split.labels;
+    const at::Tensor& value = inputs[k].value;
+    if (labels.defined() && value.defined() && !AreUnclear(labels, value.sizes())) {
+      labels = AlignLabels(labels, value.sizes());
+    }
+  }
   return inputs;
 }
 
@@ -320,7 +328,7 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Make(std::shared_ptr<Mod
   RequirePlannable(example, options);
   auto parts = std::make_unique<Parts>();
   parts->model = std::move(model);
-  parts->inputs = WithFilesRead(example);
+  parts->inputs = Settled(example);
   parts->options = options;
   parts->options.references = nullptr;
   parts->first = parts->Record(parts->inputs, options.progress);
@@ -337,7 +345,7 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Of(
     const std::vector<std::pair<std::string, at::Tensor>>& held) {
   RequirePlannable(inputs, options);
   auto parts = std::make_unique<Parts>();
-  parts->inputs = WithFilesRead(inputs);
+  parts->inputs = Settled(inputs);
   parts->options = options;
   parts->options.references = nullptr;
   // The run may have written the inputs themselves.

@@ -137,6 +137,37 @@ TEST(Plan, TakesBatchesOfAnotherSize) {
               });
 }
 
+TEST(Plan, LabelsMeanTheSameOfAnyNumberOfExamples) {
+  const TracedModel model = ModelOf(TwoLayers);
+  AttributeOptions options;
+  options.each_example = true;
+  Input input = SplitInput(Random({2, 6}, 1), {1}, Baseline::Of(0.25));
+  const Plan by_column = PlanOf(model, {input}, options);
+  const Tensor labels = at::tensor({0, 0, 1, 1, 2, 2}, at::kLong);
+  input.split = Split::ByLabels(labels);
+  const Plan plan = PlanOf(model, {input}, options);
+  for (const int64_t rows : {2, 1, 6, 7}) {
+    SCOPED_TRACE(rows);
+    const Tensor x = Random({rows, 6}, static_cast<int>(rows) + 20);
+    const Attribution grouped = plan->Attribute({x});
+    const Attribution single = by_column->Attribute({x});
+    for (size_t r = 0; r < grouped.targets.size(); ++r) {
+      const std::vector<double>& own = single.targets[r].contributions;
+      ASSERT_EQ(grouped.targets[r].contributions.size(), 3u);
+      for (size_t g = 0; g < 3; ++g)
+        EXPECT_NEAR(grouped.targets[r].contributions[g], own[2 * g] + own[2 * g + 1], 1e-12);
+    }
+  }
+  // Labels of as many examples as columns may be those of either.
+  input.value = Random({6, 6}, 3);
+  const auto asked = [&] { Attribute(model, {input}, options); };
+  ExpectError(absl::StatusCode::kInvalidArgument, {"labels of input 0", "[6, 6]"}, asked);
+  ExpectError(absl::StatusCode::kInvalidArgument, {"labels of input 0", "[6, 6]"},
+              [&] { PlanOf(model, {input}, options); });
+  input.split = Split::ByLabels(labels.unsqueeze(0));
+  ExpectPlanChangesNothing(PlanOf(model, {input}, options), model, {Random({6, 6}, 4)});
+}
+
 TEST(Plan, RefusesOtherSizesAndTypes) {
   const Plan plan = PlanOf(ModelOf(TwoLayers), {SplitInput(Random({3, 6}, 1), {1})});
   const auto refuses = [&](const std::vector<Tensor>& values, const std::vector<std::string>& parts) {

@@ -162,7 +162,7 @@ struct BaselineRows {
       throw InvalidArgument(absl::StrCat(name, ": baselines of shape ", ShapeText(one.sizes()),
                                          " do not fit an example of shape ", ShapeText(value.sizes())));
     }
-    return one.to(value.options()).expand(value.sizes());
+    return BaselineLike(name, one, value).expand(value.sizes());
   }
 };
 

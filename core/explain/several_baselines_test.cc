@@ -305,6 +305,16 @@ TEST(AttributeBaselines, SayWhatDoesNotFit) {
   EXPECT_THAT(refused(at::zeros({0, 6}, at::kDouble)), HasSubstr("there is no baseline"));
   EXPECT_THAT(MessageOf([&] { AttributeBaselines(model, {input}, {}, Asked("1")); }),
               HasSubstr("no input has several baselines"));
+  // Ids are whole numbers of their own dtype, and no others are made of what is given.
+  const TracedModel reader =
+      ModelOf([table = Weights(5, 3, 1)](const Tensor& ids) { return at::embedding(table, ids.to(at::kLong)).sum(1); });
+  const auto of_ids = [&](const Tensor& rows) {
+    const Input ids = SplitInput(at::tensor({1, 4}, at::kByte).view({1, 2}), {1});
+    return MessageOf([&] { AttributeBaselines(reader, {ids}, Against(rows), Asked("1")); });
+  };
+  EXPECT_EQ(of_ids(at::tensor({0, 2}, at::kLong).view({2, 1})), "(no error)");
+  EXPECT_THAT(of_ids(at::tensor({0.0, 2.0}, at::kDouble).view({2, 1})), HasSubstr("a baseline of dtype f64"));
+  EXPECT_THAT(of_ids(at::tensor({0, 258}, at::kLong).view({2, 1})), HasSubstr("holds a number that u8"));
   AttributeOptions operators = Asked("1");
   operators.operators = true;
   EXPECT_THAT(MessageOf([&] {

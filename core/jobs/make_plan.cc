@@ -31,7 +31,12 @@ at::Tensor ForEveryRow(const at::Tensor& own, size_t row_dims, const std::string
   const auto dims = static_cast<size_t>(own.dim());
   if (dims == row_dims) return own.unsqueeze(0);
   if (dims == row_dims + 1 && own.size(0) == 1) return own;
-  if (dims < row_dims) return own;
+  if (dims < row_dims) {
+    // One with fewer dimensions would be taken for one of the rows where these are as many.
+    at::Tensor whole = own;
+    while (whole.dim() <= static_cast<int64_t>(row_dims)) whole = whole.unsqueeze(0);
+    return whole;
+  }
   throw InvalidArgument(absl::StrCat(what, " are ", ShapeText(own.sizes()),
                                      "; those of a job are of one row, whose number of "
                                      "dimensions is ",

@@ -13,6 +13,7 @@
 #include "core/audit/model_source.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/explain/baselines.h"
 #include "core/load/load_model.h"
 #include "core/model/program_model.h"
@@ -134,6 +135,12 @@ void PickRow(int64_t row, LoadedInput& loaded) {
                                        batch == 1 ? " row, number 0" : " rows, counted from 0"));
   }
   at::Tensor& labels = input.split.labels;
+  if (labels.defined() && AreUnclear(labels, input.value.sizes())) {
+    throw InvalidArgument(absl::StrCat("--row ", row, ": the labels of ", input.name, " are ",
+                                       ShapeText(labels.sizes()),
+                                       ", which may be those of its rows or of its last dimensions; give them as many ",
+                                       "dimensions as it has, [1, 3] in place of [3] for columns"));
+  }
   const bool leading = labels.defined() && labels.dim() <= input.value.dim() &&
                        labels.sizes() == input.value.sizes().slice(0, labels.dim());
   if (labels.defined() && labels.dim() > 0 && labels.size(0) == batch &&

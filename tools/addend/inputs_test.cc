@@ -1,7 +1,9 @@
 // How files become inputs: tensors of files, rows, labels and parts; and models, inputs, splits and baselines that do
 // not fit.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -118,6 +120,21 @@ TEST_F(InputsTest, RowsThatAreNotThere) {
   ExpectError(Table() + Arguments{"--row", "1"}, "has 1 row, number 0");
   // A baseline with as many rows gives the row of that number.
   ExpectError(batch + Arguments{"--row", "7", "--baseline", HeldoutOf("breast_cancer")}, "is that row itself");
+}
+
+TEST_F(InputsTest, LabelsOfAsManyRowsAsColumns) {
+  const std::string rows = Save("square.safetensors", at::rand({30, 30}));
+  const at::Tensor labels = at::arange(30, at::kLong).floor_divide(10);
+  const auto asked = [&](const at::Tensor& own) {
+    return Arguments{"decompose", ModelOf("breast_cancer"),
+                     "--row",     "2",
+                     "--input",   absl::StrCat(rows, ":labels=", Save("labels.safetensors", own)),
+                     "--json"};
+  };
+  ExpectError(asked(labels), "may be those of its rows or of its last dimensions");
+  const Result result = Run(asked(labels.unsqueeze(0)));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["components"].size(), 3);
 }
 
 TEST_F(InputsTest, BaselinesThatDoNotFit) {

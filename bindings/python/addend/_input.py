@@ -17,7 +17,9 @@ class Input:
             C interface, or a structured array of NumPy, which becomes ``[rows, columns]`` of float32.
         dims: one component for each position along a dimension, or along several; negative ones count from the end.
         labels: one component for each label: integers of the value's shape, of its leading dimensions, or that broadcast
-            to it; -1 for no component. Ids of tokens are split by this or by `dims`.
+            to it; -1 for no component. Where the first dimension counts examples, those that may be of the leading
+            dimensions or of the last ones are an error: ``[[0, 0, 1]]`` is of columns. Ids of tokens are split by this or
+            by `dims`.
         parts: components as given, ``[numc, *shape]``; the rest of the value is its reference.
         baseline: the input that means "nothing": a tensor that broadcasts to the value, a number (for ids: a token), or
             a word: ``"mean:FILE"`` or ``"median:FILE"`` of a file of rows (.npy or .safetensors), ``"buffer:NAME"`` of

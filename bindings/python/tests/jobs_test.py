@@ -132,6 +132,27 @@ class JobTest(unittest.TestCase):
             np.testing.assert_allclose(own, alone.contributions, atol=1e-5 * np.abs(own).sum())
             self.assertAlmostEqual(np.asarray(merged["value"])[row], alone.value, places=4)
 
+    def test_labels_mean_the_same_of_any_number_of_rows(self):
+        """Labels of the columns of an image, of which there are as many as rows in one of the batches."""
+        path = os.path.join(self.folder, "images.npy")
+        images = np.random.RandomState(3).rand(11, 1, 8, 8).astype(np.float32)
+        np.save(path, images)
+        digits = os.path.abspath("docs/examples/models/digits/model.pt2")
+        labels = np.arange(8)
+        model = addend.load_model(digits)
+        alone = [
+            model.explain(addend.Input(image[None], labels=labels, baseline=0), targets="3")[0].contributions for image in images
+        ]
+        for batch in (3, 8):
+            with self.subTest(batch=batch):
+                shutil.rmtree(os.path.join(self.folder, "plan.out"), ignore_errors=True)
+                row = addend.Input(images[:1], labels=labels, baseline=0)
+                addend.Job.plan(self.plan, digits, row, rows=[path], targets="3", batch=batch, shards=1)
+                with addend.Job(self.plan) as job:
+                    job.run(0)
+                found = np.asarray(self.merged()["contributions"])
+                np.testing.assert_allclose(found, alone, atol=1e-4 * np.abs(found).sum(1).max())
+
     def test_what_runs_say_of_rows_reaches_every_document(self):
         import torch
 
