@@ -124,8 +124,8 @@ def _target_list(targets: Any) -> List[Target]:
         return [targets]
     if hasattr(targets, "tolist"):  # arrays and tensors
         targets = targets.tolist()
-        if isinstance(targets, int):
-            return [targets]
+    if not hasattr(targets, "__iter__"):
+        return [targets]
     return [tuple(target) if isinstance(target, list) else target for target in targets]
 
 

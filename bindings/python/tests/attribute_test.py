@@ -115,6 +115,17 @@ class CaptumTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "target is needed"):
             addend.attribute(self.network, self.x)
 
+    def test_a_target_is_a_whole_number(self):
+        x, model = torch.ones(2, 3), torch.nn.Linear(3, 4)
+        wrong = (1.0, (1.9,), [(0.5,), (1.5,)], torch.tensor([[0.7], [1.7]]), np.array([0.0, 1.0]))
+        for target in wrong:
+            with self.subTest(target=target), self.assertRaisesRegex(TypeError, "a target is a whole number"):
+                addend.attribute(model, x, target=target)
+        composition = addend.compile(model)(addend.Input(x, dims=1))
+        with self.assertRaisesRegex(TypeError, r"a target is a whole number, a tuple of them, or text, not \(0, 1.5\)"):
+            composition.explain((0, 1.5))
+        self.assertEqual(composition.explain((np.int64(1), torch.tensor(2))), composition.explain((1, 2)))
+
     def test_targets_are_what_a_softmax_says(self):
         x, baseline = self.x[:1], self.baseline
         texts = ["log_probability:2", "probability:top1", "entropy", "sum:0-1+log_probability:0"]
