@@ -290,11 +290,12 @@ class DoorsTest extends ScopedTest {
 
   /** One concept for each column. */
   private static String concepts(Construct construct, String side) {
-    final List<JsonObject> concepts = new ArrayList<>();
+    final List<String> concepts = new ArrayList<>();
     for (String name : construct.names) {
-      concepts.add(new JsonObject().put("name", name).put("components", List.of(name)));
+      final String components = "[" + JsonObject.quote(name) + "]";
+      concepts.add(new JsonObject().put("name", name).putJson("components", components).toString());
     }
     return new JsonObject().put("format", "addend.concepts").putJson("version", "1").put("side", side)
-        .putJson("at_most", Integer.toString(concepts.size())).putObjects("concepts", concepts).toString();
+        .putJson("at_most", Integer.toString(concepts.size())).putJson("concepts", concepts.toString()).toString();
   }
 }
