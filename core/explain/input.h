@@ -76,7 +76,7 @@ struct PreparedInput {
   // undefined: it is the reference.
   at::Tensor baseline;
   const at::Tensor& BaselineAsked() const { return baseline.defined() ? baseline : reference; }
-  at::Tensor labels;  // int64 of value's shape, counted on the common axis; -1: none
+  at::Tensor labels;            // int64 of value's shape, counted on the common axis; -1: none
   bool labels_unclear = false;  // see AreUnclear()
   // Numbers of elements of a float input, for ids that are read from them; in a backward sweep only. See
   // LabelEveryId().
