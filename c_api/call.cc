@@ -149,6 +149,10 @@ ResultsBody CallByName(const ContextBody& context, const std::string& op, const 
   if (composed) {
     auto run = std::make_shared<ExplainedRun>();
     run->report = called.report();
+    // The operator has its own reference; whether that is what a program gives on the baseline, nobody has seen.
+    run->report.reference_is_model_on_baseline = "unknown";
+    run->report.reference_reason =
+        "operators were called one by one, and what a program reads of tensors between them is not seen";
     run->preset = context.policy.preset;
     results.run = std::move(run);
   }

@@ -30,6 +30,15 @@ class MakeTest(unittest.TestCase):
         self.assertEqual((composition.numc, composition.shape, composition.ndim), (6, (4,), 1))
         self.assertEqual((composition.dtype, composition.device), ("float32", "cpu"))
 
+    def test_nobody_knows_what_a_program_gives_on_the_baseline(self):
+        """The mask is that of the value, and the function has another one at zero: its reference there would be -1."""
+        x = addend.Composition.diagonal(torch.tensor([0.25, 2.0]), 0)
+        explanation = torch.where(x > 0.5, 3 * x, x - 1).explain("1")
+        self.assertEqual(explanation.reference, 0)
+        report = explanation.to_dict()["report"]
+        self.assertEqual(report["reference_is_model_on_baseline"], "unknown")
+        self.assertIn("one by one", report["reference_reason"])
+
     def test_diagonal_splits_along_dimensions(self):
         value = torch.randn(2, 3, 2)
         composition = addend.Composition.diagonal(value, (0, -1))
