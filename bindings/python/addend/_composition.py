@@ -86,7 +86,7 @@ class Composition(Operators, Composed, Handle):
     def _add_to(self, arguments: Any, name: Optional[str]) -> None:
         _native.arguments_add_composition(arguments, name, self._handle)
 
-    def _of_result(self, capsule: Any, roots: Tuple[Root, ...], given: Sequence["Composition"]) -> "Composition":
+    def _of_result(self, capsule: Any, roots: Tuple[Root, ...], given: Sequence[Any]) -> "Composition":
         composition = Composition._adopt(capsule, roots)
         composition._origin = _origin_of(given)
         return composition
@@ -505,7 +505,7 @@ class Composition(Operators, Composed, Handle):
         self._become(made if made.dtype == self.dtype else made.to(self.dtype))
 
 
-def _origin_of(given: Sequence[Composition]) -> Optional[Run]:
+def _origin_of(given: Sequence[Any]) -> Optional[Run]:
     """The run of which everything came that was given; of several the notes of all, each once; None where none is known."""
     runs: List[Run] = []
     for composition in given:
