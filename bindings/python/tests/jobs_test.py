@@ -135,7 +135,7 @@ class JobTest(unittest.TestCase):
     def test_labels_mean_the_same_of_any_number_of_rows(self):
         """Labels of the columns of an image, of which there are as many as rows in one of the batches."""
         path = os.path.join(self.folder, "images.npy")
-        images = np.random.RandomState(3).rand(11, 1, 8, 8).astype(np.float32)
+        images = np.random.RandomState(3).rand(17, 1, 8, 8).astype(np.float32)
         np.save(path, images)
         digits = os.path.abspath("docs/examples/models/digits/model.pt2")
         labels = np.arange(8)
@@ -143,7 +143,7 @@ class JobTest(unittest.TestCase):
         alone = [
             model.explain(addend.Input(image[None], labels=labels, baseline=0), targets="3")[0].contributions for image in images
         ]
-        for batch in (3, 8):
+        for batch in (3, 8, 9):
             with self.subTest(batch=batch):
                 shutil.rmtree(os.path.join(self.folder, "plan.out"), ignore_errors=True)
                 row = addend.Input(images[:1], labels=labels, baseline=0)
