@@ -130,8 +130,9 @@ std::string TextOf(const Function& function, const Arguments&... arguments) {
   return Take(Made(function, arguments...));
 }
 
-// The release, "0.1.0", and the LibTorch that the library was built for, "1.13.1".
+// The release, "0.1.0".
 inline std::string Version() { return addend_version(); }
+// The LibTorch that the library was built for, "1.13.1".
 inline std::string LibTorchVersion() { return addend_libtorch_version(); }
 // Throws unless this process has loaded that LibTorch, and only one.
 inline void CheckLibTorch() { Check(addend_check_libtorch()); }
