@@ -106,7 +106,14 @@ def read(folder):
 
 
 def ran(entry):
-    return "reason" not in entry
+    return refusal(entry) is None
+
+
+def refusal(entry):
+    """Why a method has no result, or None."""
+    if "reason" in entry:
+        return entry["reason"]
+    return "gives NaN or infinity" if entry.get("completeness_error", 0.0) is None else None
 
 
 def wins(results, measure):
@@ -218,7 +225,7 @@ def details(result):
     refused = []
     for method, entry in result["methods"].items():
         if not ran(entry):
-            refused.append((method, entry["reason"]))
+            refused.append((method, refusal(entry)))
             continue
         once = "" if entry["processor"]["ratio"]["runs"] > 1 else " *"
         cells = [measure.text(entry) + (once if measure is MEASURES[0] else "") for measure in MEASURES]

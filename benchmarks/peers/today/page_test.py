@@ -51,6 +51,11 @@ class Page(unittest.TestCase):
         self.assertIn("- LXT: `for 'transformers'`", text)
         self.assertNotIn("| LXT", text)
 
+    def test_what_is_not_finite_is_no_result(self):
+        found = results(**{"Captum DeepLift": entry(1.0, None, faithfulness=1.0)})
+        self.assertEqual(sentences(found), {})
+        self.assertIn("- Captum DeepLift: `gives NaN or infinity`", "\n".join(page.page(found)))
+
     def test_what_addend_has_no_number_of_is_not_compared(self):
         found = results(Captum=entry(90.0, quantus={"complexity": 1.0}))
         text = "\n".join(page.page(found))
