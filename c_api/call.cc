@@ -25,6 +25,7 @@ struct OpenList {
 struct ArgumentsBody {
   std::vector<Argument> arguments;
   std::vector<OpenList> open;  // lists that were begun and not ended, the innermost last
+  std::vector<std::shared_ptr<const ExplainedRun>> runs = {};  // that gave compositions among them
 };
 
 namespace {
@@ -154,6 +155,9 @@ ResultsBody CallByName(const ContextBody& context, const std::string& op, const 
     run->report.reference_reason =
         "operators were called one by one, and what a program reads of tensors between them is not seen";
     run->preset = context.policy.preset;
+    // The log was told of the earlier runs when they ran.
+    LogNotes(context, run->report);
+    AddWarnings(body.runs, run->report);
     results.run = std::move(run);
   }
   return results;
@@ -216,7 +220,13 @@ ADDEND_API addend_status* addend_arguments_create(addend_arguments** out_argumen
 
 ADDEND_API addend_status* addend_arguments_add_composition(addend_arguments* arguments, const char* name,
                                                            const addend_composition* composition) noexcept {
-  return AddArgument(arguments, name, [&] { return Argument(Get(composition, "composition").composition); });
+  return Guard([&] {
+    ArgumentsBody& body = Get(arguments, "arguments");
+    const std::string own = TextOrEmpty(name, "name");
+    const CompositionBody& given = Get(composition, "composition");
+    Add(body, own, Argument(given.composition));
+    if (given.run != nullptr) body.runs.push_back(given.run);
+  });
 }
 
 ADDEND_API addend_status* addend_arguments_add_tensor(addend_arguments* arguments, const char* name,
@@ -298,9 +308,7 @@ ADDEND_API addend_status* addend_call(const addend_context* context, const char*
     if (std::any_of(body.arguments.begin(), body.arguments.end(), HasComposition)) RequireNoTrace();
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
-    ResultsBody results = CallByName(own, name, body);
-    if (results.run != nullptr) LogNotes(own, results.run->report);
-    Give(out_results, std::move(results));
+    Give(out_results, CallByName(own, name, body));
   });
 }
 
@@ -313,7 +321,7 @@ ADDEND_API addend_status* addend_call_shapley(const char* op, const addend_argum
     RequireLibTorch();
     RequireNoTrace();
     const WarningsToLog warnings(ContextOf(nullptr).log);
-    Give(out_composition, ExactShapley(name, body));
+    Give(out_composition, ExactShapley(name, body), RunBehind(body.runs));
   });
 }
 

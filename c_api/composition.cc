@@ -5,11 +5,13 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "c_api/bodies.h"
 #include "c_api/explanation.h"
+#include "c_api/run.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
@@ -174,13 +176,14 @@ ADDEND_API addend_status* addend_composition_select(const addend_composition* co
                                                     size_t num_indices, int32_t with_residual,
                                                     addend_composition** out_composition) noexcept {
   return Guard([&] {
-    const Composition& body = Get(composition, "composition").composition;
+    const CompositionBody& body = Get(composition, "composition");
     RequireArray(indices, num_indices, "indices");
     RequireOut(out_composition, "out_composition");
     const TracingPause pause;
     std::vector<int64_t> copy(indices, indices + num_indices);
     const at::Tensor index = at::from_blob(copy.data(), {static_cast<int64_t>(num_indices)}, at::kLong).clone();
-    Give(out_composition, body.c_index_select(index, with_residual != 0));
+    std::shared_ptr<const ExplainedRun> run = body.run == nullptr ? nullptr : RunBehind({body.run});
+    Give(out_composition, body.composition.c_index_select(index, with_residual != 0), std::move(run));
   });
 }
 

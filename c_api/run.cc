@@ -13,6 +13,7 @@
 #include "c_api/structure.h"
 #include "core/base/clock.h"
 #include "core/explain/baselines.h"
+#include "core/explain/note_kinds.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/output_names.h"
@@ -237,6 +238,26 @@ std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::v
   }
   run->components = NameComponents(run->inputs, numc);
   run->model_path = model_path;
+  return run;
+}
+
+void AddWarnings(const std::vector<std::shared_ptr<const ExplainedRun>>& earlier, Report& report) {
+  for (const auto& run : earlier) {
+    for (std::string& warning : WarningsAmong(run->report.notes)) {
+      if (std::find(report.notes.begin(), report.notes.end(), warning) != report.notes.end()) continue;
+      report.notes.push_back(std::move(warning));
+    }
+  }
+}
+
+std::shared_ptr<const ExplainedRun> RunBehind(const std::vector<std::shared_ptr<const ExplainedRun>>& earlier) {
+  auto run = std::make_shared<ExplainedRun>();
+  AddWarnings(earlier, run->report);
+  if (run->report.notes.empty()) return nullptr;
+  run->preset = earlier[0]->preset;
+  run->report.policy = earlier[0]->report.policy;
+  run->report.operators = earlier[0]->report.operators;
+  run->report.reference_reason = "components were taken from what a run gave, and not all that it says holds for them";
   return run;
 }
 

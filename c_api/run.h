@@ -83,6 +83,11 @@ void KeepValues(const std::vector<at::Tensor>& values, std::vector<RequestInput>
 std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
                                              const std::vector<at::Tensor>& inside, Preset asked,
                                              const std::string& model_path);
+// Adds the warnings of earlier runs to the report of what was computed from compositions that they gave, each once.
+void AddWarnings(const std::vector<std::shared_ptr<const ExplainedRun>>& earlier, Report& report);
+// The run of a composition that was taken from others without a run of its own: the warnings of theirs, with the policy
+// of the first; null where they warn of nothing. Its components may be others than theirs.
+std::shared_ptr<const ExplainedRun> RunBehind(const std::vector<std::shared_ptr<const ExplainedRun>>& earlier);
 // The results know their components by name.
 ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
                       const std::string& model_path);

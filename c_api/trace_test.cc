@@ -8,8 +8,10 @@
 namespace addend::api {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Tensor Plain(const char* op, const Arguments& arguments) { return Call(op, arguments).tensor(); }
 
@@ -102,6 +104,48 @@ TEST_F(TraceTest, OperatorsThatWriteGiveTheNewState) {
   const Results results = scope.End();
   ExpectNear(Numbers(results.composition(0).components()), {10, 0, 0, 0, -20, 0, 0, 0, 30}, 1e-12);
   ExpectNear(Numbers(results.composition(1).components()), {2, 0, 0, 0, -4, 0, 0, 0, 6}, 1e-12);
+}
+
+// Its conditions are others on the baseline, and what is computed of its outputs is not better known than these.
+TEST_F(TraceTest, WhatIsComputedOfAResultKeepsTheWarningsOfItsRun) {
+  const auto run = [](const std::vector<double>& values) {
+    const Tensor x = Tensor::Copy<double>(values, {2});
+    Request request;
+    request.Input(x).SplitAlong({0}).Baseline(0.0);
+    TracingScope scope(request);
+    const Tensor large = Plain("aten::gt", Arguments().Add(x).Add(0.5));
+    const Tensor tripled = Plain("aten::mul", Arguments().Add(x).Add(3.0));
+    const Tensor less = Plain("aten::sub", Arguments().Add(x).Add(1.0));
+    scope.AddOutput("y", Plain("aten::where", Arguments().Add(large).Add(tripled).Add(less)));
+    return scope.End();
+  };
+  const Results first = run({0.25, 2});
+  const Results second = run({0.25, 0.5});
+  ASSERT_EQ(first.warnings().size(), 1u);
+  const std::string warning = first.warnings()[0];
+  EXPECT_THAT(warning, HasSubstr("on the baseline some are others"));
+  EXPECT_THAT(second.warnings(), ElementsAre());
+  const Composition warned = first.composition();
+  const Composition silent = second.composition();
+  const auto expect_kept = [&](const Results& results) {
+    EXPECT_THAT(results.warnings(), ElementsAre(warning));
+    EXPECT_THAT(results.composition().Explain("top1").Json(), HasSubstr("on the baseline some are others"));
+  };
+  expect_kept(Call("aten::exp", Arguments().Add(warned)));
+  expect_kept(Call("aten::mul", Arguments().Add(silent).Add(warned)));
+  expect_kept(Call("aten::mul", Arguments().Add(warned).Add(warned)));
+  expect_kept(Call("aten::stack", Arguments().BeginList().Add(silent).Add(warned).EndList()));
+  expect_kept(Call("aten::exp", Arguments().Add(Call("aten::neg", Arguments().Add(warned)).composition())));
+  expect_kept(Call("aten::exp", Arguments().Add(warned.Select({1}))));
+  expect_kept(Call("aten::exp", Arguments().Add(Shapley("aten::exp", Arguments().Add(warned)))));
+  EXPECT_THAT(warned.Select({-1}).Explain("0").Json(), HasSubstr("on the baseline some are others"));
+  EXPECT_THAT(Call("aten::mul", Arguments().Add(silent).Add(silent)).warnings(), ElementsAre());
+  // The log was told when the model ran.
+  std::vector<std::string> lines;
+  const Context context =
+      Context::Of(ContextOptions().Log([&](int32_t, const std::string& line) { lines.push_back(line); }));
+  Call("aten::exp", Arguments().Add(warned), context);
+  EXPECT_THAT(lines, Not(Contains(warning)));
 }
 
 TEST_F(TraceTest, CompositionsAndModelsAreForOtherThreads) {
