@@ -26,6 +26,13 @@ namespace addend {
 namespace {
 
 using Inputs = std::vector<c10::IValue>;
+using Sizes = std::vector<std::vector<int64_t>>;  // by tensor
+
+Sizes SizesIn(const Inputs& inputs) {
+  Sizes sizes;
+  for (const at::Tensor& tensor : TensorsIn(inputs)) sizes.push_back(tensor.sizes().vec());
+  return sizes;
+}
 
 // The tensors of the inputs replaced one by one, in order.
 template <typename Replace>
@@ -64,8 +71,12 @@ int64_t StepOf(const std::vector<int64_t>& sizes) {
 
 class Learner {
  public:
-  Learner(const RecordExample& record, std::vector<Inputs> examples)
-      : record_(record), examples_(std::move(examples)) {}
+  // The first `given` examples are the caller's. `tried`: sizes with which earlier learners failed, which outlive this.
+  Learner(const RecordExample& record, std::vector<Inputs> examples, size_t given, const std::set<Sizes>& tried)
+      : record_(record), examples_(std::move(examples)), num_given_(given), tried_(tried) {}
+
+  // The given examples, the derived ones, and third sizes.
+  const std::vector<Inputs>& examples() const { return examples_; }
 
   // Whether it failed because a number follows no size as these examples tell it.
   bool unfit() const { return unfit_; }
@@ -90,6 +101,7 @@ class Learner {
     recording.program = program;
     Repeat();
     Verify(recording);
+    LeaveOutOthers(recording, program->free);
     return recording;
   }
 
@@ -98,9 +110,7 @@ class Learner {
     random_.Restore();
     runs_.push_back(record_(Copies(inputs), example));
     for (const at::Generator& generator : GivenGenerators(*runs_.back().program)) given_.Add(generator);
-    std::vector<std::vector<int64_t>> sizes;
-    for (const at::Tensor& tensor : TensorsIn(inputs)) sizes.push_back(tensor.sizes().vec());
-    sizes_.push_back(std::move(sizes));
+    sizes_.push_back(SizesIn(inputs));
   }
 
   [[noreturn]] void Refuse(int call, const std::string& what) const {
@@ -443,24 +453,87 @@ class Learner {
       random_.Restore();
       given_.Restore();
       const std::vector<at::Tensor> found = TensorsIn({replay.Run(Copies(examples_[r])).output});
-      const std::vector<at::Tensor> expected = TensorsIn({runs_[r].output});
-      for (size_t k = 0; k < expected.size(); ++k) {
-        const bool same = found[k].sizes() == expected[k].sizes() &&
-                          found[k].scalar_type() == expected[k].scalar_type() &&
-                          (found[k].is_meta() || found[k].allclose(expected[k], 0, 0, /*equal_nan=*/true));
-        if (!same) Refuse(-1, absl::StrCat("example ", r, " gives something else when it is replayed"));
+      if (SameTensors(found, TensorsIn({runs_[r].output}))) continue;
+      Refuse(-1, absl::StrCat("example ", r, " gives something else when it is replayed"));
+    }
+  }
+
+  static bool SameTensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected) {
+    const auto same = [](const at::Tensor& a, const at::Tensor& b) {
+      return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
+             (a.is_meta() || a.allclose(b, 0, 0, /*equal_nan=*/true));
+    };
+    return std::equal(found.begin(), found.end(), expected.begin(), expected.end(), same);
+  }
+
+  // The program ends before sizes at which the model was seen to do something else.
+  void LeaveOutOthers(const Recording& recording, std::vector<FreeDimension>& free) {
+    const Replay replay(recording.program);
+    for (const Sizes& sizes : tried_) {
+      if (std::find(sizes_.begin(), sizes_.end(), sizes) != sizes_.end() || !DoesOther(replay, sizes)) continue;
+      for (size_t f = 0; f < free.size(); ++f) {
+        const int64_t size = sizes[TensorOf(free[f].input)][free[f].dim];
+        if (free[f].like >= 0 || size == sizes_[0][TensorOf(free[f].input)][free[f].dim]) continue;
+        EndBefore(size, f, free);
+        break;
       }
+    }
+  }
+
+  // Whether a replay gives at these sizes what the model does not.
+  bool DoesOther(const Replay& replay, const Sizes& sizes) {
+    const Inputs inputs = WithTensors(examples_[0], [&](const at::Tensor& tensor, size_t t) {
+      at::Tensor other = tensor;
+      for (size_t d = 0; d < sizes[t].size(); ++d) other = OfSize(other, static_cast<int64_t>(d), sizes[t][d]);
+      return other.clone();
+    });
+    random_.Restore();
+    given_.Restore();
+    std::vector<at::Tensor> found;
+    try {
+      found = TensorsIn({replay.Run(Copies(inputs)).output});
+    } catch (const std::exception&) {
+      return false;  // these sizes are refused as it is
+    }
+    random_.Restore();
+    try {
+      return !SameTensors(found, TensorsIn({record_(Copies(inputs), 0).output}));
+    } catch (const Error& e) {
+      if (e.code() == absl::StatusCode::kCancelled) throw;
+      return true;
+    }
+  }
+
+  // Keeps the sizes that were tried on the side of `size` where the first example has its own.
+  void EndBefore(int64_t size, size_t f, std::vector<FreeDimension>& free) const {
+    const std::vector<int64_t> own = SizesOf(TensorOf(free[f].input), free[f].dim);
+    std::set<int64_t> kept;
+    for (size_t r = 0; r < own.size(); ++r) {
+      if (own[0] < size ? own[r] < size : own[r] > size) {
+        kept.insert(own[r]);
+      } else if (r < num_given_) {
+        Refuse(-1, absl::StrCat("the model does something else where ",
+                                DescribeDimension(*runs_[0].program, free[f].input, free[f].dim), " is ", size,
+                                ", which is between the sizes of the examples; give examples on one side of it"));
+      }
+    }
+    for (size_t g = 0; g < free.size(); ++g) {
+      if (g != f && free[g].like != static_cast<int>(f)) continue;
+      free[g].least = std::max(free[g].least, *kept.begin());
+      free[g].most = std::min(free[g].most, *kept.rbegin());
     }
   }
 
   const RecordExample& record_;
   std::vector<Inputs> examples_;
+  const size_t num_given_;
+  const std::set<Sizes>& tried_;
   // Every run draws the same random numbers.
   RandomState random_{examples_.empty() ? std::vector<at::Tensor>() : TensorsIn(examples_[0])};
   GeneratorStates given_;  // of generators that calls were given, as every run found them
   std::vector<Recording> runs_;
-  std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by run and tensor
-  std::vector<int> values_;                               // by tensor
+  std::vector<Sizes> sizes_;  // by run
+  std::vector<int> values_;   // by tensor
   std::vector<FreeDimension> free_;
   mutable bool unfit_ = false;
 };
@@ -485,10 +558,7 @@ void TakeBackWrites(const Model& model, const RecordedProgram& program) {
 class Deriver {
  public:
   Deriver(const RecordExample& record, const std::vector<Inputs>& examples) : record_(record), examples_(examples) {
-    for (const Inputs& example : examples) {
-      std::vector<std::vector<int64_t>>& sizes = sizes_.emplace_back();
-      for (const at::Tensor& tensor : TensorsIn(example)) sizes.push_back(tensor.sizes().vec());
-    }
+    for (const Inputs& example : examples) sizes_.push_back(SizesIn(example));
   }
 
   // The dimensions that may have other sizes are those that have them in the examples.
@@ -503,7 +573,7 @@ class Deriver {
       if (const auto learned = Learned(groups)) return *learned;
     }
     if (const auto learned = Extended(given, /*between=*/false)) return *learned;
-    return Learner(record_, examples_).Learn();
+    return Learner(record_, examples_, examples_.size(), tried_).Learn();
   }
 
   // The dimensions that may have other sizes are found out.
@@ -665,12 +735,15 @@ class Deriver {
     const RecordExample record = [&](const Inputs& inputs, size_t example) {
       return record_(inputs, example < examples_.size() ? example : 0);
     };
-    Learner learner(record, std::move(examples));
+    Learner learner(record, std::move(examples), examples_.size(), tried_);
     try {
       return learner.Learn();
     } catch (const Error& e) {
       if (e.code() == absl::StatusCode::kCancelled) throw;
       unfit_ = unfit_ || learner.unfit();
+      for (size_t e = examples_.size(); e < learner.examples().size(); ++e) {
+        tried_.insert(SizesIn(learner.examples()[e]));
+      }
       return std::nullopt;
     }
   }
@@ -689,7 +762,8 @@ class Deriver {
 
   const RecordExample& record_;
   const std::vector<Inputs>& examples_;
-  std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by example and tensor
+  std::vector<Sizes> sizes_;  // by example
+  std::set<Sizes> tried_;     // with which nothing was learned, at one of which the model may do something else
   std::vector<Group> groups_;
   bool unfit_ = false;               // a number followed no size in what was tried last
   std::optional<Recording> of_one_;  // what was learned of the only group, as long as there is no other

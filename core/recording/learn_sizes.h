@@ -11,7 +11,9 @@
 // Nobody knows what a model does at sizes that were not tried: it may cut off what is longer than 512. So the program
 // holds between the sizes that were tried, and refuses others. To reach further than the examples, others are derived
 // from the first one: parts of it, and by repetition twice as many elements as the largest has, or nine. Where there is
-// one example only, all others are derived, first of one dimension, then of all of which something was learned.
+// one example only, all others are derived, first of one dimension, then of all of which something was learned. Where
+// nothing is learned from some sizes, fewer or nearer ones are tried: what is learned of these is compared with the
+// model at all that failed before, and ends before a size at which the model does something else.
 //
 // Sizes in between may be special, too: a model that pads to a multiple of seven pads nothing where all sizes are such.
 // Where all sizes that were tried leave the same remainder, their neighbours are tried as well, and where the model

@@ -172,6 +172,25 @@ TEST(LearnSizes, DerivesOthersFromOneExample) {
   EXPECT_EQ(Judged(learned(alone, Example(1, 5)), alone, sizes), "r------");
 }
 
+// Twice the size of the example, or nine, is tried first: what is learned of nearer sizes does not reach beyond it.
+TEST(LearnSizes, EndsBeforeASizeThatWasSeenToDoSomethingElse) {
+  const Function by_constant = [](const std::vector<Tensor>& in) { return in[0] * (in[0].size(1) == 9 ? 2.0 : 1.0); };
+  const Function by_half = [](const std::vector<Tensor>& in) {
+    return in[0].narrow(1, 0, in[0].size(1) / 2 - (in[0].size(1) == 9 ? 1 : 0));
+  };
+  for (const Function& model : {by_constant, by_half}) {
+    const auto program = RecordSizes(*FromFunction(model), {Example(2, 4)}).program;
+    const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*program), "p"));
+    for (const auto& one : {program, loaded}) {
+      const std::string judged = Judged(one, model, {{2, 4}, {2, 5}, {2, 6}, {2, 9}, {2, 14}});
+      EXPECT_EQ(judged, "rrr--");
+      EXPECT_THAT(MessageOf([&] { Replay(one).Run(Example(2, 9)); }),
+                  AllOf(HasSubstr("dimension 1 of "), HasSubstr(" is 9, but sizes from "),
+                        HasSubstr("record with an example of this size too")));
+    }
+  }
+}
+
 TEST(LearnSizes, DerivesInputsThatChangeTogether) {
   const Function attend = [](const std::vector<Tensor>& in) { return in[0] + in[1].matmul(in[0]); };
   const auto inputs = [](int64_t time) {
