@@ -86,6 +86,7 @@ const std::vector<WordsOfNote>& NoteTable() {
       {NoteKind::kSharedMemory, "shared_memory", "", " share memory, and the model writes ", kWarning},
       {NoteKind::kThroughSingle, "through_single_precision", "",
        " is in double precision, but went through single precision ", kRemark},
+      {NoteKind::kAnotherNumber, "another_number", "column \"", ", of which ", kWarning},
       {NoteKind::kUnreached, "unreached", "",
        " does not depend on the split inputs through operators that tracing sees", kWarning},
       {NoteKind::kInfiniteValue, "infinite_value", "", " NaN or infinite where ", kWarning},

@@ -65,6 +65,7 @@ enum class NoteKind {
   kReturnsItsInput,
   kSharedMemory,
   kThroughSingle,
+  kAnotherNumber,
   kUnreached,
   kInfiniteValue,
   kOther,  // any other sentence

@@ -366,8 +366,13 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
     }
     if (progress) progress(end, count);
   }
-  computed.bytes = table.Encode(computed.notes);
   computed.refused = table.refused();
+  for (const RowNote& own : rows.notes) {
+    const bool refused = std::any_of(computed.refused.begin(), computed.refused.end(),
+                                     [&](const RefusedRow& other) { return other.row == own.row; });
+    if (!refused) computed.notes.Add(own.note, own.row, 1);
+  }
+  computed.bytes = table.Encode(computed.notes);
   return computed;
 }
 

@@ -20,11 +20,18 @@ struct RefusedRow {
   std::string reason;
 };
 
+// A sentence about a row's numbers that goes with its attribution.
+struct RowNote {
+  int64_t row = 0;  // in the data set, from 0
+  std::string note;
+};
+
 struct DataRows {
   int64_t first = 0;  // in the data set
   // Rows by input of the model: [count, *row]. Refused rows hold zeros.
   std::vector<at::Tensor> inputs;
   std::vector<RefusedRow> refused;  // by row, each at most once
+  std::vector<RowNote> notes;       // by row
   // Texts by which rows are put together, by column that was asked for, then by row.
   std::vector<std::vector<std::string>> groups;
   std::string sha256;  // of the bytes that these rows were read from, as RowSource::Digest() gives it

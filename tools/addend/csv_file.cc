@@ -18,11 +18,15 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "core/base/error.h"
 #include "core/base/read_json.h"
+#include "core/base/tensor_text.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/explain/note_kinds.h"
 
 namespace addend::cli {
 namespace {
@@ -204,6 +208,18 @@ void RequireFinite(double number, c10::ScalarType dtype, const std::string& text
                                      std::isfinite(number) ? " in single precision; --dtype float64 holds it" : ""));
 }
 
+// Whether `held` is another number than a text says, beyond the rounding that each fraction has. Texts are compared:
+// a double does not hold every whole number either.
+bool IsAnother(absl::string_view text, double held) {
+  if (held == 0) return text.substr(0, text.find_first_of("eE")).find_first_of("123456789") != absl::string_view::npos;
+  const bool negative = absl::ConsumePrefix(&text, "-");
+  absl::ConsumePrefix(&text, "+");
+  while (absl::ConsumePrefix(&text, "0")) {
+  }
+  if (text.empty() || !std::all_of(text.begin(), text.end(), absl::ascii_isdigit)) return false;
+  return absl::StrFormat("%.0f", held) != absl::StrCat(negative ? "-" : "", text);
+}
+
 // Which of its texts a mapped column holds.
 size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, Where where) {
   for (size_t k = 0; k < mapping.values.size(); ++k) {
@@ -240,7 +256,8 @@ class Columns {
   int64_t width() const { return static_cast<int64_t>(names_.size()); }
 
   // The numbers of a row: `width` of them. Throws InvalidArgument for a field that is none.
-  void Read(const Record& record, int64_t row, c10::ScalarType dtype, double* to) const {
+  void Read(const Record& record, int64_t row, c10::ScalarType dtype, double* to,
+            std::vector<OtherNumber>* others) const {
     if (record.fields.size() != header_.size()) {
       throw InvalidArgument(absl::StrCat(PlaceOf(path_, row, record), " has ", record.fields.size(),
                                          " fields, and the first line names ", header_.size(), " columns"));
@@ -253,7 +270,9 @@ class Columns {
       const size_t category = column.mapping == nullptr ? 0 : ReadCategory(text, *column.mapping, where);
       if (column.mapping == nullptr || !column.mapping->one_hot) {
         *to = column.mapping == nullptr ? ReadNumber(text, where) : column.mapping->values[category].second;
-        RequireFinite(*to++, dtype, text, where);
+        RequireFinite(*to, dtype, text, where);
+        if (others != nullptr) Compare(column, row, text, *to, dtype, others);
+        ++to;
         continue;
       }
       for (size_t k = 0; k < column.mapping->values.size(); ++k) *to++ = k == category ? 1 : 0;
@@ -276,6 +295,21 @@ class Columns {
     size_t field;
     const ColumnMapping* mapping;  // null: numbers
   };
+
+  // Adds a number to those of which `dtype` makes another one, if it does.
+  void Compare(const Column& column, int64_t row, const std::string& text, double number, c10::ScalarType dtype,
+               std::vector<OtherNumber>* others) const {
+    const std::string mapped = column.mapping == nullptr ? "" : nlohmann::json(number).dump();
+    const absl::string_view own =
+        column.mapping == nullptr ? absl::StripAsciiWhitespace(text) : absl::StripSuffix(mapped, ".0");
+    const double held = dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number;
+    if (!IsAnother(own, held)) return;
+    const WordsOfNote& words = WordsOf(NoteKind::kAnotherNumber);
+    const std::string& name = header_[column.field];
+    others->push_back({row, name,
+                       absl::StrCat(words.begins, Quoted(name), "\" is ", own, words.holds, DtypeName(dtype), " makes ",
+                                    held == 0 ? "0" : absl::StrFormat("%.0f", held), ": that is what is explained")});
+  }
 
   const std::vector<std::string>& header_;
   const std::string& path_;
@@ -325,9 +359,24 @@ Mapping ParseMapping(const std::string& json, const std::string& path) {
   return mapping;
 }
 
+std::vector<std::string> NotesOn(const std::vector<OtherNumber>& others, const std::string& path) {
+  std::vector<std::string> notes;
+  absl::flat_hash_set<std::string> told;
+  for (const OtherNumber& first : others) {
+    if (!told.insert(first.column).second) continue;
+    const auto more = std::count_if(others.begin(), others.end(),
+                                    [&](const OtherNumber& own) { return own.column == first.column; }) -
+                      1;
+    notes.push_back(absl::StrCat(first.said, " (in row ", first.row, path.empty() ? "" : " of ", path,
+                                 ", counted from 0", more == 0 ? "" : absl::StrCat(" and ", more, " more"), ")"));
+  }
+  return notes;
+}
+
 bool IsCsvPath(const std::string& path) { return absl::EndsWithIgnoreCase(path, ".csv"); }
 
-TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype) {
+TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype,
+                     std::vector<OtherNumber>* others) {
   const std::vector<Record> records = ReadRecords(bytes, path);
   const std::vector<std::string> header = ReadHeader(records, path, mapping);
   if (records.size() == 1) throw InvalidArgument(absl::StrCat(path, " has names of columns, but no rows"));
@@ -335,7 +384,7 @@ TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Ma
   const auto rows = static_cast<int64_t>(records.size()) - 1;
   at::Tensor input = at::empty({rows, columns.width()}, at::kDouble);
   for (int64_t row = 0; row < rows; ++row) {
-    columns.Read(records[row + 1], row, dtype, input.data_ptr<double>() + row * columns.width());
+    columns.Read(records[row + 1], row, dtype, input.data_ptr<double>() + row * columns.width(), others);
   }
   return columns.File(input.to(dtype));
 }
@@ -366,8 +415,9 @@ CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const 
   for (int64_t row = 0; row < count; ++row) {
     double* to = input.data_ptr<double>() + row * columns.width();
     const Record& record = records[static_cast<size_t>(row)];
+    const size_t others = found.others.size();
     try {
-      columns.Read(record, range.first + row, dtype, to);
+      columns.Read(record, range.first + row, dtype, to, &found.others);
       for (size_t g = 0; g < fields.size(); ++g) {
         const std::string& text = record.fields[fields[g]];
         CheckUtf8(text, absl::StrCat(PlaceOf(path, range.first + row, record), ", column \"", range.groups[g], "\""));
@@ -375,6 +425,7 @@ CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const 
       }
     } catch (const Error& error) {
       std::fill(to, to + columns.width(), 0.0);
+      found.others.resize(others);
       found.refused.emplace_back(range.first + row, error.what());
     }
   }

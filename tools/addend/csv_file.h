@@ -28,6 +28,16 @@ Mapping ParseMapping(const std::string& json, const std::string& path);
 // Whether a path is that of a CSV file: by its name, because the content of CSV has no mark.
 bool IsCsvPath(const std::string& path);
 
+// A field of which the table holds another number, beyond the rounding that each fraction has: of a whole number such as
+// an identifier that is not kept, or 0 of a number that is so small.
+struct OtherNumber {
+  int64_t row = 0;  // from 0
+  std::string column;
+  std::string said;  // the sentence for this row
+};
+// A sentence for each column, about its first row. path: of a table that is not the input; else empty.
+std::vector<std::string> NotesOn(const std::vector<OtherNumber>& others, const std::string& path);
+
 // Reads the content of a CSV file (RFC 4180: quoted fields, LF or CRLF; UTF-8 with or without a byte order mark), whose
 // first line names the columns:
 //   "input"    [rows, width] of `dtype`: each column as a number, or as one 0 or 1 for each text of a one-hot column
@@ -35,8 +45,9 @@ bool IsCsvPath(const std::string& path);
 // and as metadata "kind" ("table"), "columns" (names of the columns) and "names" (of the numbers: "colour=red" for a
 // one-hot column), JSON lists. Throws InvalidArgument that names row (counted from 0), line and column for whatever is
 // no finite number of `dtype` (float32 or float64) and has no mapping: an empty field too, and for a mapping of a
-// column that the file does not have.
-TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype);
+// column that the file does not have. others: fields of which `dtype` makes another number are added, by row.
+TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype,
+                     std::vector<OtherNumber>* others = nullptr);
 
 // Rows of a CSV file that is read by ranges.
 struct CsvRange {
@@ -48,6 +59,7 @@ struct CsvRange {
 struct CsvRows {
   TensorFile table;                                      // as DecodeCsv() gives it; rows that are refused hold zeros
   std::vector<std::pair<int64_t, std::string>> refused;  // rows whose fields are no input, and why
+  std::vector<OtherNumber> others;                       // of rows that are not refused
   std::vector<std::vector<std::string>> groups;          // by column, then by row; empty where it is refused
 };
 // Decodes `rows`, the bytes of some whole lines, of a file whose first line is `header`. What DecodeCsv() throws for a

@@ -22,8 +22,8 @@ TensorFile DecodeInputFile(const std::string& bytes, const std::string& path, co
   return IsImage(bytes) ? DecodeImage(bytes, path, format.image, format.dtype) : DecodeTensorFile(bytes, path);
 }
 
-TensorFile ReadInputFile(const std::string& path, const FileFormat& format) {
-  if (IsCsvPath(path)) return DecodeCsv(ReadFileWhole(path), path, format.mapping, format.dtype);
+TensorFile ReadInputFile(const std::string& path, const FileFormat& format, std::vector<OtherNumber>* others) {
+  if (IsCsvPath(path)) return DecodeCsv(ReadFileWhole(path), path, format.mapping, format.dtype, others);
   return DecodeInputFile(ReadFileWhole(path), path, format);
 }
 

@@ -3,6 +3,7 @@
 #define ADDEND_TOOLS_ADDEND_INPUT_FILE_H_
 
 #include <string>
+#include <vector>
 
 #include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
@@ -24,7 +25,9 @@ FileFormat ReadFormat(const RunArguments& arguments);
 // Decodes the content of a .npy or .safetensors file, PNG or JPEG; `path` stands in messages.
 TensorFile DecodeInputFile(const std::string& bytes, const std::string& path, const FileFormat& format);
 // Reads a .npy or .safetensors file, PNG or JPEG, by the content; or CSV, by the name. Throws as their readers do.
-TensorFile ReadInputFile(const std::string& path, const FileFormat& format);
+// others: as DecodeCsv() adds them.
+TensorFile ReadInputFile(const std::string& path, const FileFormat& format,
+                         std::vector<OtherNumber>* others = nullptr);
 
 }  // namespace addend::cli
 

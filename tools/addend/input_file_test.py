@@ -74,6 +74,44 @@ class CsvTest(DecomposeTest):
         self.check("ROWS\n16777216\n")
         self.check("0,1,2\n+1.5,1e-2,.5\n")
 
+    def test_numbers_that_become_others(self):
+        model = self.model(Weighted(2))
+        many = self.write("many.csv", "id,b\n3,0\n16777217,-0.1\n16777216,1e-60\n-16777219, +1e-400 \n")
+        said = ['column "id" is 16777217, of which float32 makes 16777216: that is what is explained (in row 1, counted '
+                "from 0 and 1 more)",
+                'column "b" is 1e-60, of which float32 makes 0: that is what is explained (in row 2, counted from 0 and 1 '
+                "more)"]
+        one = ['column "id" is -16777219, of which float32 makes -16777220: that is what is explained (in row 3, counted '
+               "from 0)",
+               'column "b" is +1e-400, of which float32 makes 0: that is what is explained (in row 3, counted from 0)']
+
+        def told(*arguments):
+            report = self.decompose(model, "--input", *arguments)["report"]
+            kinds = dict(zip(report["warnings"], report["warning_kinds"]))
+            return [note for note in report["notes"] if kinds.get(note) == "another_number"]
+
+        self.assertEqual(numpy.float32(-16777219), -16777220)
+        self.assertEqual(told(many, "--row", "0"), [])
+        self.assertEqual(told(many, "--row", "3"), one)
+        held = self.write("held.csv", "id,b\n0016777216,16777217.5\n")
+        self.assertEqual(told(held), [])
+        based = told(held, "--baseline", "mean:" + many)
+        self.assertEqual(based, [note.replace(", counted", " of %s, counted" % many) for note in said])
+        large = self.write("large.csv", "id,b\n9007199254740993,16777217\n")
+        self.write("mapping.json", '{"id": {"x": 16777217}}')
+        mapped = self.write("mapped.csv", "id,b\nx,1\n")
+        self.assertIn('"id" is 16777217, of which', told(mapped, "--mapping", self.path("mapping.json"))[0])
+        wide = told(large, "--dtype", "float64")
+        self.assertEqual([note.split(":")[0] for note in wide],
+                         ['column "id" is 9007199254740993, of which float64 makes 9007199254740992'])
+        for kind in ("html", "svg"):
+            out = self.path("page." + kind)
+            done = self.run_program("attribute", model, "--input", many, "--row", "1", "--" + kind, out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("of which float32 makes 16777216", " ".join(done.stdout.split()))
+            with open(out, encoding="utf-8") as file:
+                self.assertIn("of which float32", " ".join(file.read().split()))
+
     def test_whatever_csv_writes(self):
         rng = random.Random(1)
         letters = 'ab,"\n ;\t\u00e4\u8eab'

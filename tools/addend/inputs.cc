@@ -159,6 +159,10 @@ void PickRow(int64_t row, LoadedInput& loaded) {
     }
   }
   input.value = PickRow(input.value, row);
+  std::vector<OtherNumber> others;
+  std::copy_if(loaded.others.begin(), loaded.others.end(), std::back_inserter(others),
+               [&](const OtherNumber& own) { return own.row == row; });
+  loaded.others = std::move(others);
 }
 
 // `whole`: no input may be split; `inside`: something inside the model is, so that inputs are plain unless they say
@@ -167,7 +171,7 @@ LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype
                       bool inside, const TensorFile* first = nullptr) {
   LoadedInput loaded;
   loaded.path = text.file.path;
-  const TensorFile file = first != nullptr ? *first : ReadInputFile(loaded.path, format);
+  const TensorFile file = first != nullptr ? *first : ReadInputFile(loaded.path, format, &loaded.others);
   const auto& [name, value] = SelectTensor(file, first != nullptr ? TensorPlace() : text.file, {"input"});
   loaded.name = name;
   loaded.metadata = file.metadata;
@@ -266,7 +270,7 @@ void LoadBaseline(const std::string& text, const FileFormat& format, LoadedInput
       loaded.baseline_sha256 = Sha256OfFile(loaded.baseline_path);
     }
     if (IsCsvPath(loaded.baseline_path)) {
-      const TensorFile rows = ReadInputFile(loaded.baseline_path, format);
+      const TensorFile rows = ReadInputFile(loaded.baseline_path, format, &loaded.baseline_others);
       CheckColumns(text, rows, loaded);
       loaded.input.baseline = Baseline::Of(BaselineOfRows(text, *rows.Find("input")));
     }
@@ -276,7 +280,7 @@ void LoadBaseline(const std::string& text, const FileFormat& format, LoadedInput
       throw NotFound(absl::StrCat("--baseline ", text, ": there is no such file, and it is no number, token:ID, ",
                                   kBaselineWords, ", ", kSeveralBaselinesWords));
     }
-    const TensorFile tensors = ReadInputFile(file.path, format);
+    const TensorFile tensors = ReadInputFile(file.path, format, &loaded.baseline_others);
     if (IsCsvPath(file.path)) CheckColumns(text, tensors, loaded);
     loaded.input.baseline = Baseline::Of(SelectTensor(tensors, file, {"baseline", "input"}).second);
     loaded.baseline = text;
@@ -357,6 +361,15 @@ std::vector<Input> LoadedRun::Inputs() const {
   std::vector<Input> all;
   for (const LoadedInput& loaded : inputs) all.push_back(loaded.input);
   return all;
+}
+
+std::vector<std::string> LoadedRun::Notes() const {
+  std::vector<std::string> notes;
+  for (const LoadedInput& loaded : inputs) {
+    for (std::string& note : NotesOn(loaded.others, "")) notes.push_back(std::move(note));
+    for (std::string& note : NotesOn(loaded.baseline_others, loaded.baseline_path)) notes.push_back(std::move(note));
+  }
+  return notes;
 }
 
 std::vector<at::Tensor> LoadedRun::Values() const {

@@ -16,6 +16,7 @@
 #include "core/program/recorded_program.h"
 #include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
+#include "tools/addend/csv_file.h"
 
 namespace addend::cli {
 
@@ -31,6 +32,8 @@ struct LoadedInput {
   bool baseline_given = false;
   std::string baseline_path;  // where it is a file
   std::string baseline_sha256;
+  std::vector<OtherNumber> others;  // of its table, or of its row
+  std::vector<OtherNumber> baseline_others;
 
   bool plain() const { return input.split.kind == Split::Kind::kPlain; }
   bool inside() const { return !input.inside.empty(); }
@@ -52,6 +55,8 @@ struct LoadedRun {
   std::vector<SeveralBaselines> Several() const;
   // The arguments' tensors alone, copied: the model may write what it is given.
   std::vector<at::Tensor> Values() const;
+  // Sentences about what was read, for the report of each run.
+  std::vector<std::string> Notes() const;
 };
 
 // Throws addend::Error for whatever is missing, malformed or contradictory. first: what stands for the files of the

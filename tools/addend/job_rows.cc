@@ -80,6 +80,7 @@ class TableRows : public RowSource {
     rows.first = first;
     rows.inputs.push_back(*decoded.table.Find("input"));
     for (auto& [row, reason] : decoded.refused) rows.refused.push_back({row, std::move(reason)});
+    for (OtherNumber& own : decoded.others) rows.notes.push_back({own.row, std::move(own.said)});
     rows.groups = std::move(decoded.groups);
     rows.sha256 = DigestOf(bytes);
     return rows;

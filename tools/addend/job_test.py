@@ -83,6 +83,18 @@ class DataTest(JobTest):
         self.assertTrue(numpy.isnan(tensors["contributions"][[1, 2, 3, 5, 6]]).all())
         self.assertEqual(json.loads(metadata["names"]), ["size", "colour", "two\nlines"])
 
+    def test_numbers_that_become_others(self):
+        ids = [3, 16777217, 16777216, 16777219, "oops", 16777221]
+        self.write("rows.csv", "id,b\n" + "".join("%s,%s\n" % (own, "1e-60" if own == 3 else "1") for own in ids))
+        self.make(self.model(Weighted(2)), "--input", self.path("rows.csv"), "--batch", "2", "--shards", "3")
+        merged = self.run_all()
+        told = [(own["note"], own["warning"], own["row"], own["rows"])
+                for own in merged["notes"] if "of which" in own["note"]]
+        self.assertEqual(told, [
+            ('column "b" is 1e-60, of which float32 makes 0: that is what is explained', True, 0, 1),
+            ('column "id" is 16777217, of which float32 makes 16777216: that is what is explained', True, 1, 3),
+        ])
+
     def test_tables_as_csv(self):
         self.write("rows.csv", "a,b\n" + "".join("%d,%d\n" % (k, -k) for k in range(50)))
         self.make(self.model(Weighted(2)), "--input", self.path("rows.csv"), "--format", "csv", "--batch", "8",

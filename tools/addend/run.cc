@@ -57,6 +57,10 @@ void CheckIds(const LoadedRun& run, bool nothing_attributed, const Report& repor
                                      "floating-point numbers"));
 }
 
+void AddNotes(const LoadedRun& run, Report& report) {
+  for (std::string& note : run.Notes()) report.notes.push_back(std::move(note));
+}
+
 }  // namespace
 
 void FindInside(LoadedRun& run) {
@@ -85,6 +89,7 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   Decomposition decomposition = WithHints(run, [&] { return TracedModel(run.model).Decompose(run.Inputs(), options); });
   const auto& outputs = decomposition.outputs;
   CheckIds(run, std::all_of(outputs.begin(), outputs.end(), AllZero), decomposition.report);
+  AddNotes(run, decomposition.report);
   return decomposition;
 }
 
@@ -98,12 +103,13 @@ BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options) {
     one.mean = addend::Attribute(TracedModel(run.model), run.Inputs(), options);
     return one;
   });
-  const Attribution& attribution = found.mean;
+  Attribution& attribution = found.mean;
   bool nothing = true;
   for (const Contributions& target : attribution.targets) {
     for (const double part : target.contributions) nothing = nothing && part == 0;
   }
   CheckIds(run, nothing, attribution.report);
+  AddNotes(run, attribution.report);
   return found;
 }
 
@@ -114,6 +120,7 @@ Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& 
   bool nothing = true;
   for (const double part : found.contributions) nothing = nothing && part == 0;
   CheckIds(run, nothing, found.attribution.report);
+  AddNotes(run, found.attribution.report);
   return found;
 }
 
