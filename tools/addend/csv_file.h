@@ -28,8 +28,8 @@ Mapping ParseMapping(const std::string& json, const std::string& path);
 // Whether a path is that of a CSV file: by its name, because the content of CSV has no mark.
 bool IsCsvPath(const std::string& path);
 
-// A field of which the table holds another number, beyond the rounding that each fraction has: of a whole number such as
-// an identifier that is not kept, or 0 of a number that is so small.
+// A field of which the table holds another number, beyond the rounding that each fraction has: of a whole number such
+// as an identifier that is not kept, or 0 of a number that is so small.
 struct OtherNumber {
   int64_t row = 0;  // from 0
   std::string column;

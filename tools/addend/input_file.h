@@ -26,8 +26,7 @@ FileFormat ReadFormat(const RunArguments& arguments);
 TensorFile DecodeInputFile(const std::string& bytes, const std::string& path, const FileFormat& format);
 // Reads a .npy or .safetensors file, PNG or JPEG, by the content; or CSV, by the name. Throws as their readers do.
 // others: as DecodeCsv() adds them.
-TensorFile ReadInputFile(const std::string& path, const FileFormat& format,
-                         std::vector<OtherNumber>* others = nullptr);
+TensorFile ReadInputFile(const std::string& path, const FileFormat& format, std::vector<OtherNumber>* others = nullptr);
 
 }  // namespace addend::cli
 

@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
