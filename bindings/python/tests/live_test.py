@@ -435,7 +435,7 @@ class LiveTest(unittest.TestCase):
         twice = copy.copy(warned)
         twice.mul_(2)
         for name, computed in {
-            "method": warned.exp(), "operator": 2 / warned, "two": silent * warned, "function": torch.tanh(warned),
+            "method": warned.exp(), "operator": 2 - warned, "two": silent * warned, "function": torch.tanh(warned),
             "element": warned[1:], "list": addend.call("aten::stack", [silent, warned]), "several": warned.split(1)[1],
             "far": (warned + 1).relu().sum(), "selected": warned.select_components([1]), "written": twice,
         }.items():
