@@ -13,6 +13,9 @@ OWN = "Addend faithful"
 OURS = "Addend"
 # How many peers the first lines name.
 MOST_OFTEN = 3
+# A share of the move, or of the value, that may be missing.
+LITTLE = 1e-3
+OTHER_SAMPLES = "maybe nothing but the samples, as the peer was too slow for all of Addend's"
 
 
 class Measure:
@@ -47,6 +50,12 @@ class Measure:
             entry = entry[key]
         return entry
 
+    def samples(self, entry):
+        """How many samples the number is of."""
+        if self._path[0] == "quantus":
+            return entry["quantus"]["samples"]
+        return 1 if self in COSTS else entry["explained"]
+
     def is_ahead(self, peer, own):
         if self.above is not None and own <= self.above:
             return False
@@ -67,7 +76,9 @@ def mebibytes(value):
 
 
 def error(value):
-    return "%.1f %%" % (100 * value) if 1e-3 <= value < 10 else "%.0e" % value
+    if value >= 10:
+        return "%.0f times" % value if value < 1e4 else "%.0e times" % value
+    return "%.1f %%" % (100 * value) if value >= 1e-3 else "%.0e" % value
 
 
 def percent(value):
@@ -117,27 +128,53 @@ def refusal(entry):
 
 
 def wins(results, measure):
-    """Peers that are ahead: for each (model, its number, Addend's, samples), by method."""
+    """Finds where peers are ahead: tuples (model, its number, Addend's, samples of both) by method."""
     found = {}
     for model, own in with_own(results, measure).items():
         addend = results[model]["methods"][OWN]
         for method, entry in results[model]["methods"].items():
             value = measure.value(entry)
             if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
-                samples = samples_of(entry["explained"], addend["explained"])
+                samples = measure.samples(entry), measure.samples(addend)
                 found.setdefault(method, []).append((model, value, own, samples))
     # Those that are most often ahead come first.
     return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))
 
 
+def on_the_same_samples(won):
+    """Keeps the places where a peer's number is of as many samples as Addend's, which are the first ones then."""
+    same = {method: [one for one in places if one[3][0] == one[3][1]] for method, places in won.items()}
+    return dict(sorted(((method, own) for method, own in same.items() if own), key=lambda pair: -len(pair[1])))
+
+
 def sentences_by_reason(results, measure):
-    """Pairs of a reason why peers are ahead, None where there is none (the last), and a sentence about each peer."""
+    """Pairs of a reason why peers are ahead and a sentence about each peer. The last two reasons are None,
+    where nobody looked for one, and that the numbers are of other samples."""
     compared, found = compared_on(results, measure), {}
-    for method, won in wins(results, measure).items():
-        found.setdefault(reason(measure.title, method), []).append(
-            sentence(measure, method, won, compared[method], results)
-        )
-    return sorted(found.items(), key=lambda pair: (pair[0] is None, -len(pair[1])))
+    same = on_the_same_samples(wins(results, measure))
+    for method, won in {**same, **wins(results, measure)}.items():
+        why = reason(measure.title, method) if method in same else OTHER_SAMPLES
+        text = sentence(measure, method, same.get(method, won), compared[method], results)
+        found.setdefault(why, []).append(text)
+    last = (None, OTHER_SAMPLES)
+    return sorted(found.items(), key=lambda pair: (1 + last.index(pair[0]) if pair[0] in last else 0, -len(pair[1])))
+
+
+def missed(entry):
+    """The share that the contributions miss of what they shall add up to."""
+    return entry["value_error" if entry["aim"] == "value" else "completeness_error"]
+
+
+def faster_and_complete(results):
+    """A sentence about what misses little where it is ahead in time."""
+    found = []
+    for method, won in wins(results, MEASURES[0]).items():
+        models = ["`%s`" % model for model, *_ in won if missed(results[model]["methods"][method]) < LITTLE]
+        if models:
+            found.append("%s on %s" % (method, ", ".join(models)))
+    return "Of those that are ahead in time, %s less than %s of what they shall add up to." % (
+        "; ".join(found) + " miss" if found else "none misses", error(LITTLE)
+    )
 
 
 def with_own(results, measure):
@@ -148,7 +185,8 @@ def with_own(results, measure):
 
 def samples_of(peer, own):
     """How many samples a number is of, and Addend's where that is of others too."""
-    return "%d samples" % peer if peer == own else "%d samples, Addend's is of %d" % (peer, own)
+    told = "%d sample%s" % (peer, "" if peer == 1 else "s")
+    return told if peer == own else "%s, Addend's is of %d" % (told, own)
 
 
 def compared_on(results, measure):
@@ -162,26 +200,29 @@ def compared_on(results, measure):
 
 
 def sentence(measure, method, won, compared, results):
-    """A sentence with the largest difference, relative to Addend's number, and another policy that is not behind there.
+    """A sentence with the largest difference, relative to Addend's number, and the policy that is best there, if it is ahead too.
 
     What saves time or memory also has what its parts miss there.
     """
     model, value, own, samples = max(won, key=lambda one: abs(one[1] - one[2]) / max(abs(one[2]), 1e-12))
     where = "on %d of %d models" % (len(won), compared) if compared > 1 else "on its model"
-    text = "**%s** is ahead %s: on `%s` (%s) it %s" % (
-        method, where, model, samples, measure.says % (measure.form(value), measure.form(own))
+    text = "**%s** is ahead %s: on `%s`%s it %s" % (
+        method, where, model, "" if measure in COSTS else " (%s)" % samples_of(*samples),
+        measure.says % (measure.form(value), measure.form(own))
     )
     if measure in COSTS:
         entry = results[model]["methods"][method]
-        missing, of = ("value_error", "value") if entry["aim"] == "value" else ("completeness_error", "move")
-        text += " and misses %s of the %s" % (error(entry[missing]), of)
-    others = [
-        (name, measure.value(entry)) for name, entry in results[model]["methods"].items()
+        text += " and misses %s%s the %s" % (
+            error(missed(entry)), " of" if missed(entry) < 10 else "", "value" if entry["aim"] == "value" else "move"
+        )
+    others = {
+        name: measure.value(entry) for name, entry in results[model]["methods"].items()
         if name.startswith(OURS) and name != OWN and measure.value(entry) is not None
-        and not measure.is_ahead(value, measure.value(entry))
-    ]
+        and measure.is_ahead(measure.value(entry), own)
+    }
     if others:
-        text += "; `%s` has %s there" % (others[0][0], measure.form(others[0][1]))
+        best = (max if measure.higher else min)(others, key=others.get)
+        text += "; `%s` has %s there" % (best, measure.form(others[best]))
     return text + "."
 
 
@@ -299,10 +340,12 @@ def page(results):
 
 def where_ahead(results):
     """In short, and then with the largest difference of each peer, by the reason why it is ahead."""
-    yield "Where a peer is ahead of `%s` by more than a margin, on how many models, and the peers that are most often:" % OWN
+    yield "Where a peer is ahead of `%s` by more than a margin, on how many models, and which peers most often:" % OWN
     yield ""
     for measure in MEASURES:
         yield "- **%s**: %s" % (measure.title, in_short(results, measure))
+    yield ""
+    yield faster_and_complete(results)
     yield ""
     yield (
         "Below: [why](#why-a-peer-is-ahead), tables, and [how it was measured](#how-it-was-measured). The "
@@ -311,7 +354,10 @@ def where_ahead(results):
     yield ""
     yield "## Why a peer is ahead"
     yield ""
-    yield "Each sentence has the model where the difference is largest, and another policy of Addend that is not behind there."
+    yield (
+        "Each sentence has the model where the difference is largest, and the best other row of Addend there, if that is ahead "
+        "of `%s` too." % OWN
+    )
     for measure in MEASURES:
         reasons = sentences_by_reason(results, measure)
         if not reasons:
@@ -328,7 +374,7 @@ def where_ahead(results):
 def in_short(results, measure):
     """On how many models a peer is ahead, and which ones most often."""
     of = counted(len(with_own(results, measure)))
-    won = wins(results, measure)
+    won = on_the_same_samples(wins(results, measure))
     if not compared_on(results, measure):
         return "not compared, since Addend has no such number."
     if not won:

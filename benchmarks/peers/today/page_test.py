@@ -33,11 +33,27 @@ class Page(unittest.TestCase):
     def test_a_faster_peer_is_ahead(self):
         said = sentences(results(Captum_fast=entry(3.0, faithfulness=0.9)))
         self.assertEqual(list(said), ["time"])
-        self.assertIn("**Captum_fast** is ahead on its model: on `digits` (40 samples) it takes 3.0 plain runs instead of 9.0 and misses 1e-07 of the move.", said["time"][0])
+        self.assertIn(
+            "**Captum_fast** is ahead on its model: on `digits` it takes 3.0 plain runs instead of 9.0 and misses "
+            "1e-07 of the move.", said["time"][0]
+        )
 
     def test_numbers_of_other_samples_say_so(self):
         said = sentences(results(SHAP=entry(90.0, faithfulness=0.95, explained=7)))
         self.assertIn("on `digits` (7 samples, Addend's is of 40) it reaches an F of 0.950", said["F"][0])
+
+    def test_numbers_of_other_samples_stand_last_and_do_not_count(self):
+        found = results(SHAP=entry(90.0, faithfulness=0.95, explained=7), Captum=entry(90.0, faithfulness=0.95))
+        f = next(measure for measure in page.MEASURES if measure.title == "F")
+        reasons = page.sentences_by_reason(found, f)
+        self.assertEqual([why for why, _ in reasons], [None, page.OTHER_SAMPLES])
+        self.assertEqual(page.in_short(found, f), "a peer on 1 of 1 model (Captum on 1).")
+
+    def test_samples_of_quantus_are_its_own(self):
+        judged = {"samples": 2, "monotonicity": 0.9}
+        found = results(Captum=entry(90.0, quantus=judged))
+        found["digits"]["methods"]["Addend faithful"]["quantus"] = {"samples": 2, "monotonicity": 0.5}
+        self.assertIn("on `digits` (2 samples) it has a monotonicity of 0.900", sentences(found)["monotonicity"][0])
 
     def test_differences_of_rounding_and_within_margins_are_none(self):
         self.assertEqual(sentences(results(Captum=entry(8.9, 0.0, faithfulness=0.905))), {})
@@ -69,12 +85,18 @@ class Page(unittest.TestCase):
         self.assertIn("ahead of `Addend faithful`", lines[2])
         self.assertEqual(lines[4], "- **time**: a peer on 2 of 2 models (Captum b on 2, Captum a on 1).")
 
+    def test_the_first_lines_say_which_of_the_faster_ones_are_complete(self):
+        text = "\n".join(page.page(results(**{"SHAP a": entry(3.0, 0.5), "zennit a": entry(3.0, 0.5, aim="value", value_error=1e-6)})))
+        self.assertIn("Of those that are ahead in time, zennit a on `digits` miss less than 0.1 %", text)
+        text = "\n".join(page.page(results(**{"SHAP a": entry(3.0, 0.5)})))
+        self.assertIn("Of those that are ahead in time, none misses less than 0.1 %", text)
+
     def test_sentences_stand_by_their_reason_and_those_without_one_last(self):
         found = results(**{"SHAP other": entry(1.0), "zennit a": entry(1.0), "zennit b": entry(1.0)})
         reasons = page.sentences_by_reason(found, page.MEASURES[0])
         self.assertEqual([(why, len(own)) for why, own in reasons], [(REASONS["time"]["zennit"], 2), (None, 1)])
 
-    def test_another_policy_that_is_not_behind_is_told(self):
+    def test_the_best_policy_that_is_ahead_too_is_told(self):
         found = results(
             Captum=entry(9.0, faithfulness=0.95), **{"Addend fast": entry(9.0, faithfulness=0.93),
                                                      "Addend faithful, attention by magnitude": entry(9.0, faithfulness=0.96)}
