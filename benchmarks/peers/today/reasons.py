@@ -12,8 +12,8 @@ _KEEPS_ONE = (
 )
 _KEEPS_NONE = "it keeps nothing of its runs; and on small models most of Addend's is what a first run loads once"
 _NEEDED = (
-    "with known causes it ranks more of all that the answer needs, marker and question too, but the cause itself first less "
-    "often; Addend ranks the content that arrived"
+    "content first, Addend's default, ranks the content that arrived: with known causes it has the cause first more often, but "
+    "less of all that the answer needs, marker and question too"
 )
 _SINGLE_PARTS = "the measure takes single parts away, and so does it"
 _REMOVES = "it runs the model without parts, and so does the measure"
@@ -57,6 +57,7 @@ REASONS = {
         "SHAP KernelExplainer": _REMOVES,
         "SHAP PermutationExplainer": _REMOVES,
         "inseq occlusion": _REMOVES,
+        "inseq integrated_gradients": _NEEDED,
     },
     "faithfulness correlation": {
         "Captum ShapleyValueSampling": _REMOVES,

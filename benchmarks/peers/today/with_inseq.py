@@ -16,12 +16,15 @@ def method(name, aim="difference", **options):
         if case.decoder is None:
             raise NotFor("for models of transformers that continue a text")
         network = case.decoder.model
-        model = inseq.load_model(network, name, tokenizer=tokenizer(network.config.vocab_size))
+        known = tokenizer(network.config.vocab_size)
+        model = inseq.load_model(network, name, tokenizer=known)
 
         def explain(question):
             if question.decoder is None:
                 raise NotFor("for texts, not for embeddings between them")
             ids = question.decoder.ids[0].tolist()
+            if known(words(ids))["input_ids"] != ids:
+                raise ValueError("the tokenizer makes other ids of the words")
             found = model.attribute(
                 words(ids), words(ids + [question.target]), attributed_fn="logit", show_progress=False,
                 pretty_progress=False, **options,

@@ -14,13 +14,13 @@ def words(ids):
     return " ".join(map(word, ids))
 
 
-def tokenizer(size):
+def tokenizer(size, **options):
+    # No beginning is added unless asked for: Inseq would explain another text (transformers 5 heeds add_bos_token).
     inner = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({word(k): k for k in range(size)}, unk_token=SPECIAL[0])
     )
     inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=inner, pad_token=SPECIAL[0], unk_token=SPECIAL[0], bos_token=SPECIAL[1], eos_token=SPECIAL[2],
-        # TransformerLens asks for both.
-        name_or_path="words", add_bos_token=True,
+        name_or_path="words", **options,
     )
