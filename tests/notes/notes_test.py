@@ -31,6 +31,8 @@ EXCUSED = {
     ": what the two make together was not tested": "of the same note",
     "the model multiplies in TF32: ": "only a GPU does: core/explain/precision_test.cc",
     "parts agree to 1e-3 ": "of the same note",
+    'column "': "of numbers in CSV files: tools/addend/input_file_test.py",
+    ", of which ": "of the same note",
     "no component reaches ": "the beginning of an error",
     "the model computes it without the split inputs, or outside": "of that error",
     "they end where the model makes conditions, indices or other integers of them": "of that error",
