@@ -307,7 +307,7 @@ class Columns {
     const WordsOfNote& words = WordsOf(NoteKind::kAnotherNumber);
     const std::string& name = header_[column.field];
     others->push_back({row, name,
-                       absl::StrCat(words.begins, Quoted(name), "\" is ", own, words.holds, DtypeName(dtype), " makes ",
+                       absl::StrCat(words.begins, Quoted(name), "\" is ", own, words.holds, DtypeWord(dtype), " makes ",
                                     held == 0 ? "0" : absl::StrFormat("%.0f", held), ": that is what is explained")});
   }
 
