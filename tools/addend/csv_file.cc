@@ -216,6 +216,10 @@ bool IsAnother(absl::string_view text, double held) {
   absl::ConsumePrefix(&text, "+");
   while (absl::ConsumePrefix(&text, "0")) {
   }
+  const size_t point = text.find('.');  // "16777217.0" is a whole number too
+  if (point != absl::string_view::npos && text.find_first_not_of('0', point + 1) == absl::string_view::npos) {
+    text = text.substr(0, point);
+  }
   if (text.empty() || !std::all_of(text.begin(), text.end(), absl::ascii_isdigit)) return false;
   return absl::StrFormat("%.0f", held) != absl::StrCat(negative ? "-" : "", text);
 }

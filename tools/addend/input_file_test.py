@@ -104,6 +104,9 @@ class CsvTest(DecomposeTest):
         wide = told(large, "--dtype", "float64")
         self.assertEqual([note.split(":")[0] for note in wide],
                          ['column "id" is 9007199254740993, of which float64 makes 9007199254740992'])
+        pointed = told(self.write("pointed.csv", "id,b\n16777217.0,16777216.00\n"))
+        self.assertEqual([note.split(":")[0] for note in pointed],
+                         ['column "id" is 16777217.0, of which float32 makes 16777216'])
         for kind in ("html", "svg"):
             out = self.path("page." + kind)
             done = self.run_program("attribute", model, "--input", many, "--row", "1", "--" + kind, out)
