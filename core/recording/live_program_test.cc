@@ -183,8 +183,7 @@ TEST_F(LiveProgramTest, RefusesTransformedFunctions) {
     const c10::impl::IncludeDispatchKeyGuard transform(kTransformKeys);
     EXPECT_THAT(MessageOf([&] { x_.mul(2); }), HasSubstr("function that torch.func or functorch transforms"));
   }
-  ExpectError(absl::StatusCode::kUnimplemented, {"aten::mul", "torch.func or functorch transforms"},
-              [&] { live.Finish(x_); });
+  ExpectError(absl::StatusCode::kUnimplemented, {"torch.func or functorch transforms"}, [&] { live.Finish(x_); });
 }
 
 TEST_F(LiveProgramTest, RefusesInputsOfOneStorage) {
