@@ -87,6 +87,7 @@ const std::vector<WordsOfNote>& NoteTable() {
       {NoteKind::kThroughSingle, "through_single_precision", "",
        " is in double precision, but went through single precision ", kRemark},
       {NoteKind::kAnotherNumber, "another_number", "column \"", ", of which ", kWarning},
+      {NoteKind::kNoChecksum, "no_checksum", "", " no checksum, so that damage there is not seen", kWarning},
       {NoteKind::kUnreached, "unreached", "",
        " does not depend on the split inputs through operators that tracing sees", kWarning},
       {NoteKind::kInfiniteValue, "infinite_value", "", " NaN or infinite where ", kWarning},

@@ -66,6 +66,7 @@ enum class NoteKind {
   kSharedMemory,
   kThroughSingle,
   kAnotherNumber,
+  kNoChecksum,
   kUnreached,
   kInfiniteValue,
   kOther,  // any other sentence
