@@ -48,8 +48,7 @@ Json InteractionsJson(const Interactions& interactions, const std::vector<BoundC
   record["groups"] = std::move(groups);
   record["asymmetry"] = interactions.asymmetry;
   record["notes"] = run.report.notes;
-  record["warnings"] = WarningsAmong(run.report.notes);
-  record["warning_kinds"] = KindNames(WarningsAmong(run.report.notes));
+  AddWarnings(record);
   return record;
 }
 

@@ -492,8 +492,7 @@ Json ReasonsJson(const Reasons& reasons) {
   for (const Decision& decision : reasons.decisions) decisions.push_back(DecisionJson(reasons, decision));
   record["decisions"] = std::move(decisions);
   record["notes"] = reasons.notes;
-  record["warnings"] = WarningsAmong(reasons.notes);
-  record["warning_kinds"] = KindNames(WarningsAmong(reasons.notes));
+  AddWarnings(record);
   record["reference_is_model_on_baseline"] = reasons.reference_is_model_on_baseline;
   return record;
 }

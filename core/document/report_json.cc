@@ -99,10 +99,14 @@ Json CountsJson(const Report& report, const std::vector<std::string>& notes) {
                  {"notes", report.notes},
                  {"operators_by_kind", report.operators_by_kind}};
   for (const std::string& note : notes) record["notes"].push_back(note);
+  AddWarnings(record);
+  return record;
+}
+
+void AddWarnings(Json& record) {
   const std::vector<std::string> warnings = WarningsAmong(record["notes"].get<std::vector<std::string>>());
   record["warnings"] = warnings;
   record["warning_kinds"] = KindNames(warnings);
-  return record;
 }
 
 Json RelevanceJson(const std::vector<OperatorRelevance>& operators) {

@@ -36,6 +36,9 @@ Json CountsJson(const Report& report, const std::vector<std::string>& notes = {}
 // Relevance that passed through each operator, by target.
 Json RelevanceJson(const std::vector<OperatorRelevance>& operators);
 
+// Adds "warnings", those among the "notes" of a document, and "warning_kinds", what each of them is about.
+void AddWarnings(Json& record);
+
 // Null for what is not known.
 Json OrNull(const std::string& text);
 
