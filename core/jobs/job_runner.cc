@@ -368,9 +368,7 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
   }
   computed.refused = table.refused();
   for (const RowNote& own : rows.notes) {
-    const bool refused = std::any_of(computed.refused.begin(), computed.refused.end(),
-                                     [&](const RefusedRow& other) { return other.row == own.row; });
-    if (!refused) computed.notes.Add(own.note, own.row, 1);
+    if (!table.IsRefused(own.row)) computed.notes.Add(own.note, own.row, 1);
   }
   computed.bytes = table.Encode(computed.notes);
   return computed;

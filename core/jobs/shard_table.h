@@ -42,6 +42,7 @@ class ShardTable {
   void Refuse(RefusedRow refused);
 
   const std::vector<RefusedRow>& refused() const { return refused_; }
+  bool IsRefused(int64_t row) const { return is_refused_.at(static_cast<size_t>(row - first_)) != 0; }
   // The file's bytes. Equal results have equal bytes. CSV has no place for notes.
   std::string Encode(const NoteCounts& notes) const;
 
