@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
@@ -202,8 +203,13 @@ double ReadNumber(const std::string& text, Where where) {
   return number;
 }
 
+// The number that a tensor of this type holds of another.
+double HeldBy(c10::ScalarType dtype, double number) {
+  return dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number;
+}
+
 void RequireFinite(double number, c10::ScalarType dtype, const std::string& text, Where where) {
-  if (std::isfinite(dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number)) return;
+  if (std::isfinite(HeldBy(dtype, number))) return;
   throw InvalidArgument(absl::StrCat(where(), " is \"", Quoted(text), "\", which is no finite number",
                                      std::isfinite(number) ? " in single precision; --dtype float64 holds it" : ""));
 }
@@ -303,10 +309,12 @@ class Columns {
   // Adds a number to those of which `dtype` makes another one, if it does.
   void Compare(const Column& column, int64_t row, const std::string& text, double number, c10::ScalarType dtype,
                std::vector<OtherNumber>* others) const {
+    const double held = HeldBy(dtype, number);
+    // Every whole number below is held as it is, so that most fields need no comparison of texts.
+    if (held != 0 && std::abs(held) < 0x1p24) return;
     const std::string mapped = column.mapping == nullptr ? "" : nlohmann::json(number).dump();
     const absl::string_view own =
         column.mapping == nullptr ? absl::StripAsciiWhitespace(text) : absl::StripSuffix(mapped, ".0");
-    const double held = dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number;
     if (!IsAnother(own, held)) return;
     const WordsOfNote& words = WordsOf(NoteKind::kAnotherNumber);
     const std::string& name = header_[column.field];
@@ -364,15 +372,21 @@ Mapping ParseMapping(const std::string& json, const std::string& path) {
 }
 
 std::vector<std::string> NotesOn(const std::vector<OtherNumber>& others, const std::string& path) {
+  absl::flat_hash_map<std::string, size_t> more;  // by column, behind its first
+  std::vector<const OtherNumber*> firsts;
+  for (const OtherNumber& own : others) {
+    const auto [count, is_first] = more.try_emplace(own.column, 0);
+    if (is_first) {
+      firsts.push_back(&own);
+    } else {
+      ++count->second;
+    }
+  }
   std::vector<std::string> notes;
-  absl::flat_hash_set<std::string> told;
-  for (const OtherNumber& first : others) {
-    if (!told.insert(first.column).second) continue;
-    const auto more = std::count_if(others.begin(), others.end(),
-                                    [&](const OtherNumber& own) { return own.column == first.column; }) -
-                      1;
-    notes.push_back(absl::StrCat(first.said, " (in row ", first.row, path.empty() ? "" : " of ", path,
-                                 ", counted from 0", more == 0 ? "" : absl::StrCat(" and ", more, " more"), ")"));
+  for (const OtherNumber* first : firsts) {
+    const size_t further = more.at(first->column);
+    notes.push_back(absl::StrCat(first->said, " (in row ", first->row, path.empty() ? "" : " of ", path,
+                                 ", counted from 0", further == 0 ? "" : absl::StrCat(" and ", further, " more"), ")"));
   }
   return notes;
 }
