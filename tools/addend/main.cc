@@ -319,6 +319,10 @@ void AddMemory(CLI::App& command, RequestOptions& request, const std::string& he
       ->option_text("SIZE");
 }
 
+void AddTop(CLI::App& command, int64_t& top, const std::string& help) {
+  command.add_option("--top", top, absl::StrCat(help, " (default: ", kShownAtFirst, ")"))->option_text("N");
+}
+
 CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   CLI::App* command = app.add_subcommand("decompose", "Shows how much of an output came from each part of\nthe input");
   AddRunOptions(*command, arguments.run);
@@ -340,10 +344,7 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
       ->option_text("LIST");
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
-  command
-      ->add_option("--top", arguments.top,
-                   absl::StrCat("How many contributions to show (default: ", kShownAtFirst, ")"))
-      ->option_text("N");
+  AddTop(*command, arguments.top, "How many contributions to show");
   AddMemory(*command, arguments.run.request,
             "What parts may take on their way through the\nmodel, such as 2GiB: they move in groups that fit\n"
             "(default: any amount)");
@@ -395,10 +396,7 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
       ->option_text("LIST");
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
-  command
-      ->add_option("--top", arguments.top,
-                   absl::StrCat("How many contributions to show (default: ", kShownAtFirst, ")"))
-      ->option_text("N");
+  AddTop(*command, arguments.top, "How many contributions to show");
   AddMemory(*command, arguments.run.request,
             "What the run may take beside the model, about, such\nas 2GiB: what does not fit is computed again, with\n"
             "the same bits (default: any amount)");
@@ -471,10 +469,7 @@ CLI::App* AddInteractions(CLI::App& app, InteractionsArguments& arguments) {
   command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
       ->option_text("LIST");
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
-  command
-      ->add_option("--top", arguments.top,
-                   absl::StrCat("How many groups and pairs to show (default: ", kShownAtFirst, ")"))
-      ->option_text("N");
+  AddTop(*command, arguments.top, "How many groups and pairs to show");
   command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
@@ -525,10 +520,7 @@ AuditCommands AddAudit(CLI::App& app, AuditVerifyArguments& verify, AuditShowArg
   add_log(second, show.log);
   second->add_option("--record", show.record, "All of one record, by its number")->option_text("N");
   second->add_option("--last", show.last, "How many of the last ones (default: 20)")->option_text("N");
-  second
-      ->add_option("--top", show.top,
-                   absl::StrCat("How many contributions of one record (default: ", kShownAtFirst, ")"))
-      ->option_text("N");
+  AddTop(*second, show.top, "How many contributions of one record");
   second->add_flag("--json", show.json, "Prints the lines of the log instead");
   return {command, first};
 }
