@@ -26,13 +26,8 @@ Results If(const Context& context) {
 
 // The value of row `row` of a tensor; known where the tensor is.
 Datum RowOf(const Context& context, const Datum& rows, int64_t axis, int64_t row) {
-  Datum own;
-  if (rows.IsKnown()) {
-    const TracingPause pause;
-    own = Datum::Known(at::select(rows.known, axis, row), rows.descent);
-  } else {
-    own = Datum::Of(at::select(context.TensorOf(rows), axis, row), rows.descent);
-  }
+  Datum own = Moved(rows.IsKnown(), rows.descent,
+                    [&] { return at::select(rows.IsKnown() ? rows.known : context.TensorOf(rows), axis, row); });
   own.integers = rows.integers;
   return own;
 }
@@ -47,14 +42,8 @@ Datum Stacked(const Context& context, const std::vector<Datum>& rows, int64_t ax
   }
   std::vector<Tensor> tensors;
   for (const Datum& row : rows) tensors.push_back(is_known ? row.known : context.TensorOf(row));
-  const auto stack = [&] { return at::stack(tensors, context.Axis(axis, tensors[0].dim() + 1)); };
-  Datum stacked;
-  if (is_known) {
-    const TracingPause pause;
-    stacked = Datum::Known(stack(), descent);
-  } else {
-    stacked = Datum::Of(stack(), descent);
-  }
+  Datum stacked =
+      Moved(is_known, descent, [&] { return at::stack(tensors, context.Axis(axis, tensors[0].dim() + 1)); });
   stacked.integers = IntegersOfAll(context, rows);
   return stacked;
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/intercept/tracing_scope.h"
 #include "core/onnx/context.h"
 #include "core/onnx/data_type.h"
 #include "core/onnx/datum.h"
@@ -62,6 +63,14 @@ at::Tensor AsCondition(const Context& context, const at::Tensor& numbers);
 // The type of the integers that all of some values hold; undefined where each has the type of its tensor. Throws
 // InvalidArgument where they differ.
 DataType IntegersOfAll(const Context& context, const std::vector<Datum>& values);
+
+// Elements that `make` takes from others; known where all of these are, and then no operator of the trace.
+template <typename Make>
+Datum Moved(bool are_known, Descent descent, const Make& make) {
+  if (!are_known) return Datum::Of(make(), descent);
+  const TracingPause pause;
+  return Datum::Known(make(), descent);
+}
 
 // A result that holds integers of a type that LibTorch lacks, as HolderOf() has them.
 Datum Held(const Context& context, at::Tensor integers, DataType type);

@@ -104,14 +104,7 @@ Results ConcatFromSequence(const Context& context) {
       std::all_of(elements.begin(), elements.end(), [](const Datum& element) { return element.IsKnown(); });
   std::vector<Tensor> tensors;
   for (const Datum& element : elements) tensors.push_back(are_known ? element.known : context.TensorOf(element));
-  const Descent descent = context.Input(0).descent;
-  Datum joined;
-  if (are_known) {
-    const TracingPause pause;
-    joined = Datum::Known(Joined(context, tensors), descent);
-  } else {
-    joined = Datum::Of(Joined(context, tensors), descent);
-  }
+  Datum joined = Moved(are_known, context.Input(0).descent, [&] { return Joined(context, tensors); });
   joined.integers = IntegersOfAll(context, elements);
   return joined;
 }
