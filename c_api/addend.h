@@ -1582,7 +1582,7 @@ ADDEND_API void addend_arguments_release(addend_arguments* arguments) ADDEND_NOE
 /* Calls an operator on compositions, which may stand wherever the schema wants a tensor; without any the operator just
  * runs. An operator that writes its argument ("aten::add_") gives the new state as its result; what was passed stays as
  * it was. While this thread records a trace, a call on plain tensors is part of the trace.
- * Where a run gave compositions among the arguments, the results have its warnings too.
+ * Results have the warnings of runs that gave compositions among the arguments, too.
  * in: context (borrowed, may be NULL); op: "aten::add.Tensor", or "aten::add" where the arguments tell the overload;
  * arguments (borrowed).
  * out: out_results (new).

@@ -137,7 +137,7 @@ def wins(results, measure):
             if not method.startswith(OURS) and value is not None and measure.is_ahead(value, own):
                 samples = measure.samples(entry), measure.samples(addend)
                 found.setdefault(method, []).append((model, value, own, samples))
-    # Those that are most often ahead come first.
+    # Methods that are most often ahead come first.
     return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))
 
 

@@ -22,7 +22,7 @@ def direct_logit_attribution(case):
     with tempfile.TemporaryDirectory() as folder:
         case.decoder.model.save_pretrained(folder)
         size = case.decoder.model.config.vocab_size
-        # It asks for add_bos_token, but is given ids.
+        # The package asks tokenizers for add_bos_token, but is given ids.
         model = TransformerBridge.boot_transformers(folder, device="cpu", tokenizer=tokenizer(size, add_bos_token=True))
     model.enable_compatibility_mode()
 
